@@ -1,0 +1,45 @@
+"""Finding what ships with the package: graphs, cluster presets."""
+
+import difflib
+from pathlib import Path
+
+from placeto.errors import PlacetoError
+
+DATA = Path(__file__).parent / "data"
+FOLDERS = {"graphs": DATA / "graphs", "clusters": Path(__file__).parent / "presets"}
+
+
+def names(folder: str, suffixes: tuple[str, ...]) -> list[str]:
+    """The bundled names in `folder`, sorted."""
+    found = (
+        path.name.removesuffix(suffix)
+        for suffix in suffixes
+        for path in FOLDERS[folder].glob(f"*{suffix}")
+    )
+    return sorted(found)
+
+
+def find(folder: str, suffixes: tuple[str, ...], source: str | Path) -> Path:
+    """The file of a bundled name, or `source` itself if it is a file.
+
+    Args:
+        folder: `graphs` or `clusters`.
+        suffixes: endings that a bundled file of that folder may have.
+        source: a bundled name or a path.
+
+    Raises:
+        PlacetoError: neither a bundled name nor a file.
+    """
+    path = Path(source)
+    if path.is_file():
+        return path
+    for suffix in suffixes:
+        bundled = FOLDERS[folder] / f"{source}{suffix}"
+        if path.name == str(source) and bundled.is_file():
+            return bundled
+    known = names(folder, suffixes)
+    close = difflib.get_close_matches(str(source), known, 1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise PlacetoError(
+        f"{source}: no such file, and no bundled name; {hint}bundled {folder}: {', '.join(known)}"
+    )

@@ -1,0 +1,305 @@
+"""Clusters: devices that run ops, and channels that carry tensors between them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from placeto.bundle import find
+from placeto.errors import PlacetoError
+from placeto.files import read_bytes, write_bytes
+from placeto.units import parse_quantity
+
+
+@dataclass(frozen=True)
+class Device:
+    """Something that runs one op at a time.
+
+    Attributes:
+        name: unique in the cluster.
+        kind: which column of a graph's `op_seconds` holds for it, such as `k80`.
+        memory_bytes: what the peak memory of a placement must not exceed.
+        launch_overhead_seconds: how long an op of non-zero duration holds the device after it.
+        tensorflow: TensorFlow's name of the device, for real runs.
+    """
+
+    name: str
+    kind: str
+    memory_bytes: int
+    launch_overhead_seconds: float = 0.0
+    tensorflow: str | None = None
+
+
+@dataclass(frozen=True)
+class Channel:
+    """What carries tensors from some devices to some others, one transfer at a time.
+
+    Attributes:
+        name: unique in the cluster.
+        sources: device names.
+        destinations: device names; every pair of different devices is served.
+        bandwidth: bytes a second.
+        latency_seconds: from the last byte sent to the tensor's arrival.
+        overhead_seconds: how long a transfer holds the channel after its last byte.
+        multicast: whether one transfer serves every destination of a tensor.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    destinations: tuple[str, ...]
+    bandwidth: float
+    latency_seconds: float = 0.0
+    overhead_seconds: float = 0.0
+    multicast: bool = False
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Devices and the channels between them.
+
+    Attributes:
+        name: what the cluster is called in tables.
+        devices: in the order of their numbers.
+        channels: each ordered pair of different devices is served by exactly one.
+        source: where the figures come from.
+
+    Raises:
+        PlacetoError: no device, repeated names, a channel that names an unknown device, a pair
+            that no channel serves or that two serve, a bandwidth of 0.
+    """
+
+    name: str
+    devices: tuple[Device, ...]
+    channels: tuple[Channel, ...] = ()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"cluster {self.name!r}"
+        if not self.devices:
+            raise PlacetoError(f"{where}: has no devices")
+        _check_unique([device.name for device in self.devices], f"{where}: device")
+        _check_unique([channel.name for channel in self.channels], f"{where}: channel")
+        for channel in self.channels:
+            for name in (*channel.sources, *channel.destinations):
+                self._index(name, f"{where}: channel {channel.name!r}")
+            if not 0 < channel.bandwidth < np.inf:
+                raise PlacetoError(
+                    f"{where}: channel {channel.name!r}: bandwidth is {channel.bandwidth}, "
+                    "expected a finite number of bytes a second above 0"
+                )
+        missing = np.argwhere(self.channel_between < 0)
+        for source, destination in missing[missing[:, 0] != missing[:, 1]]:
+            raise PlacetoError(
+                f"{where}: no channel leads from {self.devices[source].name!r} to "
+                f"{self.devices[destination].name!r}; every ordered pair needs exactly one"
+            )
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices there are."""
+        return len(self.devices)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the devices, each once, in the order they first appear."""
+        return tuple(dict.fromkeys(device.kind for device in self.devices))
+
+    @cached_property
+    def channel_between(self) -> NDArray[np.int64]:
+        """(num_devices, num_devices) channel number from row to column; -1 on the diagonal."""
+        between = np.full((self.num_devices, self.num_devices), -1, dtype=np.int64)
+        for number, channel in enumerate(self.channels):
+            for source in channel.sources:
+                for destination in channel.destinations:
+                    if source == destination:
+                        continue
+                    pair = (self._index(source, ""), self._index(destination, ""))
+                    if between[pair] >= 0:
+                        other = self.channels[between[pair]].name
+                        raise PlacetoError(
+                            f"cluster {self.name!r}: both {other!r} and {channel.name!r} lead from "
+                            f"{source!r} to {destination!r}; every ordered pair needs exactly one"
+                        )
+                    between[pair] = number
+        return between
+
+    def device_index(self, name: str | int) -> int:
+        """The number of a device, by name or by number.
+
+        Raises:
+            PlacetoError: there is no such device.
+        """
+        if str(name) not in {device.name for device in self.devices} and str(name).isdigit():
+            if int(name) < self.num_devices:
+                return int(name)
+        return self._index(str(name), f"cluster {self.name!r}")
+
+    def _index(self, name: str, where: str) -> int:
+        for index, device in enumerate(self.devices):
+            if device.name == name:
+                return index
+        known = ", ".join(device.name for device in self.devices)
+        raise PlacetoError(f"{where}: there is no device {name!r}; devices: {known}")
+
+
+def load_cluster(source: str | Path) -> Cluster:
+    """Reads a preset by name, or a cluster file by path.
+
+    Raises:
+        PlacetoError: no such preset or file, or it is not a valid cluster file.
+    """
+    path = find("clusters", (".yaml",), source)
+    try:
+        document = yaml.safe_load(read_bytes(path).decode())
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        line = " ".join(str(error).split())
+        raise PlacetoError(f"{source}: not valid YAML: {line}") from error
+    return from_document(document, str(source))
+
+
+def save_cluster(cluster: Cluster, path: str | Path) -> None:
+    """Writes a cluster file, quantities in SI units."""
+    text = yaml.safe_dump(to_document(cluster), sort_keys=False, allow_unicode=True)
+    write_bytes(path, text.encode())
+
+
+def to_document(cluster: Cluster) -> dict[str, Any]:
+    """The cluster as the document of a cluster file, quantities as numbers in SI units."""
+    devices = [
+        {
+            "name": device.name,
+            "kind": device.kind,
+            "memory": device.memory_bytes,
+            "launch_overhead": device.launch_overhead_seconds,
+        }
+        | ({} if device.tensorflow is None else {"tensorflow": device.tensorflow})
+        for device in cluster.devices
+    ]
+    channels = [
+        {
+            "name": channel.name,
+            "from": list(channel.sources),
+            "to": list(channel.destinations),
+            "bandwidth": channel.bandwidth,
+            "latency": channel.latency_seconds,
+            "overhead": channel.overhead_seconds,
+            "multicast": channel.multicast,
+        }
+        for channel in cluster.channels
+    ]
+    document = {"name": cluster.name, "source": cluster.source}
+    return document | {"devices": devices, "channels": channels}
+
+
+def from_document(document: Any, where: str) -> Cluster:
+    """The cluster of a YAML document.
+
+    Args:
+        document: what the YAML reader returned.
+        where: what to call the document in error messages.
+
+    Raises:
+        PlacetoError: a key is missing, unknown, or of the wrong type; see `Cluster`.
+    """
+    _check_keys(document, where, required=("name", "devices"), optional=("channels", "source"))
+    try:
+        return Cluster(
+            name=_text(document["name"], f"{where}: name"),
+            devices=tuple(
+                _device(entry, f"{where}: devices[{index}]")
+                for index, entry in enumerate(_list(document["devices"], f"{where}: devices"))
+            ),
+            channels=tuple(
+                _channel(entry, f"{where}: channels[{index}]")
+                for index, entry in enumerate(
+                    _list(document.get("channels") or [], f"{where}: channels")
+                )
+            ),
+            source=_text(document.get("source", ""), f"{where}: source"),
+        )
+    except PlacetoError as error:
+        message = str(error)
+        if message.startswith(where):
+            raise
+        raise PlacetoError(f"{where}: {message}") from error
+
+
+def _device(entry: Any, where: str) -> Device:
+    required, optional = ("name", "kind", "memory"), ("launch_overhead", "tensorflow")
+    _check_keys(entry, where, required, optional)
+    tensorflow = entry.get("tensorflow")
+    memory = parse_quantity(entry["memory"], "bytes", f"{where}: memory")
+    if memory >= 2**62:
+        raise PlacetoError(f"{where}: memory is {entry['memory']!r}, expected less than 2**62 bytes")
+    return Device(
+        name=_text(entry["name"], f"{where}: name"),
+        kind=_text(entry["kind"], f"{where}: kind"),
+        memory_bytes=int(memory),
+        launch_overhead_seconds=_seconds(entry, "launch_overhead", where),
+        tensorflow=None if tensorflow is None else _text(tensorflow, f"{where}: tensorflow"),
+    )
+
+
+def _channel(entry: Any, where: str) -> Channel:
+    required, optional = ("name", "from", "to", "bandwidth"), ("latency", "overhead", "multicast")
+    _check_keys(entry, where, required, optional)
+    ends = [
+        tuple(_text(name, f"{where}: {key}") for name in _list(entry[key], f"{where}: {key}"))
+        for key in ("from", "to")
+    ]
+    multicast = entry.get("multicast", False)
+    if not isinstance(multicast, bool):
+        raise PlacetoError(f"{where}: multicast is {multicast!r}, expected true or false")
+    return Channel(
+        name=_text(entry["name"], f"{where}: name"),
+        sources=ends[0],
+        destinations=ends[1],
+        bandwidth=parse_quantity(entry["bandwidth"], "bytes/second", f"{where}: bandwidth"),
+        latency_seconds=_seconds(entry, "latency", where),
+        overhead_seconds=_seconds(entry, "overhead", where),
+        multicast=multicast,
+    )
+
+
+def _seconds(entry: Mapping[str, Any], key: str, where: str) -> float:
+    seconds = parse_quantity(entry.get(key, 0), "seconds", f"{where}: {key}")
+    if seconds == np.inf:
+        raise PlacetoError(f"{where}: {key} is infinite, expected a finite number of seconds")
+    return seconds
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise PlacetoError(f"{where} is {value!r}, expected text")
+    return value
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise PlacetoError(f"{where} is {value!r}, expected a list")
+    return value
+
+
+def _check_keys(
+    entry: Any, where: str, required: Sequence[str], optional: Sequence[str]
+) -> None:
+    if not isinstance(entry, dict):
+        raise PlacetoError(f"{where}: expected keys and values, found {type(entry).__name__}")
+    known = (*required, *optional)
+    for key in entry:
+        if key not in known:
+            raise PlacetoError(f"{where}: unknown key {key!r}; known: {', '.join(known)}")
+    for key in required:
+        if key not in entry:
+            raise PlacetoError(f"{where}: key {key!r} is missing")
+
+
+def _check_unique(names: Sequence[str], where: str) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise PlacetoError(f"{where} name {name!r} stands twice; names must be unique")

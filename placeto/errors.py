@@ -1,0 +1,8 @@
+"""The one exception for input that cannot be used."""
+
+
+class PlacetoError(ValueError):
+    """Bad input, in one line: what is wrong, where, and what would be right.
+
+    The command line prints the message and exits with status 2.
+    """

@@ -1,0 +1,349 @@
+"""Computation graphs: ops, the tensors they produce, who consumes them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placeto.bundle import find
+from placeto.errors import PlacetoError
+from placeto.files import check_format, read_json, write_json
+from placeto.order import levels, topological_order
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+FORMAT = "placeto.graph"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class ComputationGraph:
+    """One training step as a graph of ops, numbered from 0 in the order given.
+
+    Equality compares every field. Arrays are copied, made read-only and checked when
+    the graph is built; edges that name the same tensor and consumer twice are merged, and
+    edges are kept sorted by (tensor, consumer).
+
+    Attributes:
+        name: what the graph is called in tables and files.
+        op_names: (num_ops,) unique names.
+        op_types: (num_ops,) types such as `Conv2D`.
+        op_seconds: device kind -> (num_ops,) seconds; infinite where the kind cannot run the op.
+        tensor_producer: (num_tensors,) the op that produces each tensor.
+        tensor_bytes: (num_tensors,) bytes; 0 for a control dependency.
+        edge_tensor: (num_edges,) the tensor consumed.
+        edge_consumer: (num_edges,) the op that consumes it.
+        param_bytes: (num_ops,) bytes that live on the op's device throughout.
+        temp_bytes: (num_ops,) bytes that live while the op runs.
+        flops: (num_ops,) floating-point operations.
+        colocation: (num_ops,) ops that share a key from 0 up must share a device; -1 for none.
+        meta: anything else, as JSON (where the graph comes from, how costs were made).
+
+    Raises:
+        PlacetoError: arrays of unequal length, ids out of range, negative or NaN sizes, repeated
+            op names, a cycle.
+    """
+
+    name: str
+    op_names: Sequence[str]
+    op_types: Sequence[str]
+    op_seconds: Mapping[str, Floats]
+    tensor_producer: Ints
+    tensor_bytes: Ints
+    edge_tensor: Ints
+    edge_consumer: Ints
+    param_bytes: Ints = field(default=None, kw_only=True)  # type: ignore[assignment]
+    temp_bytes: Ints = field(default=None, kw_only=True)  # type: ignore[assignment]
+    flops: Floats = field(default=None, kw_only=True)  # type: ignore[assignment]
+    colocation: Ints = field(default=None, kw_only=True)  # type: ignore[assignment]
+    meta: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        where = f"graph {self.name!r}"
+        put = object.__setattr__
+        put(self, "op_names", _strings(self.op_names, f"{where}: ops.name"))
+        put(self, "op_types", _strings(self.op_types, f"{where}: ops.type"))
+        num_ops = len(self.op_names)
+        if num_ops == 0:
+            raise PlacetoError(f"{where}: has no ops")
+        _check_length(self.op_types, num_ops, f"{where}: ops.type", "op")
+        for column, fill in (("param_bytes", 0), ("temp_bytes", 0), ("colocation", -1)):
+            given = getattr(self, column)
+            values = np.full(num_ops, fill) if given is None else given
+            lowest = -1 if column == "colocation" else 0
+            put(self, column, _whole(values, num_ops, f"{where}: ops.{column}", "op", lowest))
+        flops = np.zeros(num_ops) if self.flops is None else self.flops
+        put(self, "flops", _real(flops, num_ops, f"{where}: ops.flops"))
+        if not np.isfinite(self.flops).all():
+            raise PlacetoError(f"{where}: ops.flops has an infinite value; give a finite number")
+        seconds = {
+            str(kind): _real(column, num_ops, f"{where}: op_seconds.{kind}")
+            for kind, column in self.op_seconds.items()
+        }
+        put(self, "op_seconds", seconds)
+        num_tensors = np.size(self.tensor_producer)
+        producer = _whole(
+            self.tensor_producer, num_tensors, f"{where}: tensors.producer", "tensor", 0, num_ops
+        )
+        put(self, "tensor_producer", producer)
+        tensor_bytes = _whole(
+            self.tensor_bytes, num_tensors, f"{where}: tensors.bytes", "tensor", 0
+        )
+        put(self, "tensor_bytes", tensor_bytes)
+        num_edges = np.size(self.edge_tensor)
+        tensor = _whole(
+            self.edge_tensor, num_edges, f"{where}: edges.tensor", "edge", 0, num_tensors
+        )
+        consumer = _whole(
+            self.edge_consumer, num_edges, f"{where}: edges.consumer", "edge", 0, num_ops
+        )
+        key = np.unique(tensor * num_ops + consumer)
+        put(self, "edge_tensor", _frozen(key // num_ops))
+        put(self, "edge_consumer", _frozen(key % num_ops))
+        if len(set(self.op_names)) != num_ops:
+            seen: set[str] = set()
+            twice = next(n for n in self.op_names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
+            raise PlacetoError(f"{where}: op name {twice!r} stands twice; names must be unique")
+        self._check_acyclic(where)
+
+    def _check_acyclic(self, where: str) -> None:
+        stuck = np.flatnonzero(self._levels < 0)
+        if len(stuck) == 0:
+            return
+        # Every op that no order reaches has a predecessor that none reaches either, so walking
+        # backwards among them must come round to an op seen before: that stretch is a cycle.
+        sources, targets = self.op_edges
+        inside = self._levels < 0
+        keep = inside[sources] & inside[targets]
+        parent = dict(zip(targets[keep].tolist(), sources[keep].tolist(), strict=True))
+        path = [int(stuck[0])]
+        while path[-1] not in path[:-1]:
+            path.append(parent[path[-1]])
+        cycle = path[path.index(path[-1]) :][::-1]
+        shown = " -> ".join(self.op_names[op] for op in cycle[:5])
+        dots = "" if len(cycle) <= 5 else f" -> … ({len(cycle) - 1} ops)"
+        raise PlacetoError(f"{where}: has a cycle: {shown}{dots}; a training step must have none")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ComputationGraph):
+            return NotImplemented
+        return to_document(self) == to_document(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def num_ops(self) -> int:
+        """How many ops there are."""
+        return len(self.op_names)
+
+    @property
+    def num_tensors(self) -> int:
+        """How many tensors there are, control dependencies included."""
+        return len(self.tensor_producer)
+
+    @property
+    def num_edges(self) -> int:
+        """How many (tensor, consumer) pairs there are."""
+        return len(self.edge_tensor)
+
+    @cached_property
+    def op_edges(self) -> tuple[Ints, Ints]:
+        """Producer and consumer op of every edge, two (num_edges,) arrays."""
+        return self.tensor_producer[self.edge_tensor], self.edge_consumer
+
+    @cached_property
+    def _levels(self) -> Ints:
+        sources, targets = self.op_edges
+        return levels(self.num_ops, sources, targets)
+
+    @cached_property
+    def topological_order(self) -> Ints:
+        """(num_ops,) ops so that producers come before consumers; lowest number first."""
+        sources, targets = self.op_edges
+        return topological_order(self.num_ops, sources, targets)
+
+
+def to_document(graph: ComputationGraph) -> dict[str, Any]:
+    """The graph as the columnar JSON document of a graph file."""
+    seconds = {
+        kind: [None if value == np.inf else value for value in column.tolist()]
+        for kind, column in graph.op_seconds.items()
+    }
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": graph.name,
+        "meta": dict(graph.meta),
+        "ops": {
+            "name": list(graph.op_names),
+            "type": list(graph.op_types),
+            "param_bytes": graph.param_bytes.tolist(),
+            "temp_bytes": graph.temp_bytes.tolist(),
+            "colocation": graph.colocation.tolist(),
+            "flops": graph.flops.tolist(),
+        },
+        "op_seconds": seconds,
+        "tensors": {
+            "producer": graph.tensor_producer.tolist(),
+            "bytes": graph.tensor_bytes.tolist(),
+        },
+        "edges": {"tensor": graph.edge_tensor.tolist(), "consumer": graph.edge_consumer.tolist()},
+    }
+
+
+def from_document(document: Mapping[str, Any], where: str) -> ComputationGraph:
+    """The graph of a columnar JSON document.
+
+    Args:
+        document: as `to_document` returns it; optional columns may be left out.
+        where: what to call the document in error messages.
+
+    Raises:
+        PlacetoError: a field is missing, of the wrong type, or inconsistent.
+    """
+    check_format(dict(document), FORMAT, VERSION, where)
+    ops = _table(document, "ops", where)
+    tensors = _table(document, "tensors", where)
+    edges = _table(document, "edges", where)
+    seconds = _table(document, "op_seconds", where)
+    meta = document.get("meta", {})
+    if not isinstance(meta, Mapping):
+        raise PlacetoError(f"{where}: meta is not an object")
+    name = document.get("name")
+    if not isinstance(name, str):
+        raise PlacetoError(f"{where}: name is {name!r}, expected a string")
+    for kind, column in seconds.items():
+        if not isinstance(column, list):
+            raise PlacetoError(f"{where}: op_seconds.{kind} is not a list")
+    try:
+        return ComputationGraph(
+            name=name,
+            op_names=_column(ops, "name", f"{where}: ops"),
+            op_types=_column(ops, "type", f"{where}: ops"),
+            op_seconds={
+                kind: np.array(
+                    [
+                        _number(np.inf if value is None else value, f"op_seconds.{kind}[{index}]")
+                        for index, value in enumerate(column)
+                    ],
+                    dtype=np.float64,
+                )
+                for kind, column in seconds.items()
+            },
+            tensor_producer=_column(tensors, "producer", f"{where}: tensors"),
+            tensor_bytes=_column(tensors, "bytes", f"{where}: tensors"),
+            edge_tensor=_column(edges, "tensor", f"{where}: edges"),
+            edge_consumer=_column(edges, "consumer", f"{where}: edges"),
+            param_bytes=ops.get("param_bytes"),
+            temp_bytes=ops.get("temp_bytes"),
+            colocation=ops.get("colocation"),
+            flops=ops.get("flops"),
+            meta=dict(meta),
+        )
+    except PlacetoError as error:
+        message = str(error)
+        raise PlacetoError(message if message.startswith(where) else f"{where}: {message}") from error
+
+
+def save_graph(graph: ComputationGraph, path: str | Path) -> None:
+    """Writes a graph file (`.json` or `.json.gz`); equal graphs give equal bytes."""
+    write_json(path, to_document(graph))
+
+
+def load_graph(source: str | Path) -> ComputationGraph:
+    """Reads a bundled graph by name, or a graph file by path.
+
+    Raises:
+        PlacetoError: no such graph or file, or it is not a valid graph file.
+    """
+    path = find("graphs", (".json.gz", ".json"), source)
+    return from_document(read_json(path), str(source))
+
+
+def _table(document: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    table = document.get(key)
+    if not isinstance(table, Mapping):
+        raise PlacetoError(f"{where}: {key!r} is missing or not an object of columns")
+    return table
+
+
+def _column(table: Mapping[str, Any], key: str, where: str) -> Any:
+    column = table.get(key)
+    if not isinstance(column, list):
+        raise PlacetoError(f"{where}.{key} is missing or not a list")
+    return column
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PlacetoError(f"{where} is {value!r}, expected a number of seconds or null")
+    return value
+
+
+def _strings(values: Sequence[str], where: str) -> tuple[str, ...]:
+    for index, value in enumerate(values):
+        if not isinstance(value, str):
+            raise PlacetoError(f"{where}[{index}] is {value!r}, expected a string")
+    return tuple(values)
+
+
+def _check_length(values: Any, length: int, where: str, row: str) -> None:
+    if len(values) != length:
+        raise PlacetoError(f"{where} has {len(values)} values, expected {length}, one per {row}")
+
+
+def _whole(
+    values: ArrayLike, length: int, where: str, row: str, lowest: int, bound: int | None = None
+) -> Ints:
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError) as error:
+        raise PlacetoError(f"{where}: not a list of whole numbers") from error
+    if array.ndim != 1:
+        raise PlacetoError(f"{where}: expected one value per {row}")
+    _check_length(array, length, where, row)
+    if length and not np.issubdtype(array.dtype, np.integer):
+        floats = array.astype(object)
+        for index, value in enumerate(floats):
+            whole = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if not whole or value != value or value in (np.inf, -np.inf) or value != int(value):
+                raise PlacetoError(f"{where}[{index}] is {value!r}, expected a whole number")
+    if length and (array < lowest).any():
+        index = int(np.argmax(array < lowest))
+        raise PlacetoError(f"{where}[{index}] is {array[index]}, must be at least {lowest}")
+    if bound is not None and length and (array >= bound).any():
+        index = int(np.argmax(array >= bound))
+        raise PlacetoError(
+            f"{where}[{index}] is {array[index]}, but ids go from 0 to {bound - 1}"
+        )
+    if length and (array.astype(object) > 2**62).any():
+        index = int(np.argmax(array.astype(object) > 2**62))
+        raise PlacetoError(f"{where}[{index}] is {array[index]}, which is too large (over 2**62)")
+    return _frozen(array.astype(np.int64))
+
+
+def _real(values: ArrayLike, length: int, where: str) -> Floats:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise PlacetoError(f"{where}: not a list of numbers") from error
+    if array.ndim != 1:
+        raise PlacetoError(f"{where}: expected one value per op")
+    _check_length(array, length, where, "op")
+    wrong = np.isnan(array) | (array < 0)
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise PlacetoError(f"{where}[{index}] is {array[index]}, must not be negative or NaN")
+    array.flags.writeable = False
+    return array
+
+
+def _frozen(array: Ints) -> Ints:
+    array = np.array(array, dtype=np.int64)
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,271 @@
+"""A placement problem: a graph, its grouping and a cluster, as arrays ready to simulate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeto.cluster import Cluster
+from placeto.errors import PlacetoError
+from placeto.graph import ComputationGraph, Floats, Ints
+from placeto.grouping import Grouping, group_ops
+from placeto.order import compressed, topological_order
+
+Bools = NDArray[np.bool_]
+
+
+class SimulationArrays(NamedTuple):
+    """What the simulation kernel reads; everything but a placement.
+
+    Ops number their tensors, tensors their edges, in compressed rows: row r of `x` is
+    `x[x_start[r]:x_start[r + 1]]`. Edges are numbered by (tensor, consumer).
+    """
+
+    op_group: Ints  # (num_ops,)
+    op_seconds: Floats  # (num_ops, num_devices) s
+    param_bytes: Ints  # (num_ops,)
+    temp_bytes: Ints  # (num_ops,)
+    output_start: Ints  # (num_ops + 1,)
+    outputs: Ints  # (num_tensors,) tensors by producer
+    tensor_producer: Ints  # (num_tensors,)
+    tensor_bytes: Ints  # (num_tensors,)
+    edge_start: Ints  # (num_tensors + 1,)
+    edge_tensor: Ints  # (num_edges,)
+    edge_consumer: Ints  # (num_edges,)
+    input_start: Ints  # (num_ops + 1,)
+    inputs: Ints  # (num_edges,) edges by consumer
+    launch_overhead: Floats  # (num_devices,) s
+    channel_between: Ints  # (num_devices, num_devices), -1 on the diagonal
+    bandwidth: Floats  # (num_channels,) bytes/s
+    latency: Floats  # (num_channels,) s
+    overhead: Floats  # (num_channels,) s
+    multicast: Bools  # (num_channels,)
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementProblem:
+    """What a placer solves: give each group a device so that the step time is short.
+
+    Attributes:
+        graph: the ops.
+        cluster: the devices.
+        grouping: `"none"`, `"colocation"`, `"auto"`, the largest number of groups, or a
+            (num_ops,) array that gives each op its group, numbered from 0 without gaps.
+        pins: group -> device, both by number; obeyed by every placer.
+        op_group: (num_ops,) group of each op.
+        op_seconds: (num_ops, num_devices) seconds of each op on each device; infinite where it
+            cannot run.
+        allowed: (num_groups, num_devices) which devices a placer may give a group: those that
+            can run all of its ops, and of these only the pinned one if there is a pin.
+
+    Raises:
+        PlacetoError: the graph has no costs for a device kind, the grouping parts ops that must
+            share a device, a group can run nowhere, or a pin cannot be obeyed.
+    """
+
+    graph: ComputationGraph
+    cluster: Cluster
+    grouping: Grouping = "auto"
+    pins: Mapping[int, int] = field(default_factory=dict, kw_only=True)
+    op_group: Ints = field(init=False)
+    op_seconds: Floats = field(init=False)
+    allowed: Bools = field(init=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "op_seconds", _op_seconds(self.graph, self.cluster))
+        put(self, "op_group", group_ops(self.graph, self.grouping))
+        put(self, "allowed", self._allowed())
+
+    def _allowed(self) -> Bools:
+        allowed = np.ones((self.num_groups, self.num_devices), dtype=bool)
+        cannot = ~np.isfinite(self.op_seconds)
+        op, device = np.nonzero(cannot)
+        allowed[self.op_group[op], device] = False
+        for group, device in self.pins.items():
+            if not 0 <= group < self.num_groups:
+                raise PlacetoError(
+                    f"pin {group}={device}: there is no group {group}; "
+                    f"groups go from 0 to {self.num_groups - 1}"
+                )
+            if not 0 <= device < self.num_devices:
+                raise PlacetoError(
+                    f"pin {group}={device}: there is no device {device}; "
+                    f"devices go from 0 to {self.num_devices - 1}"
+                )
+            if not allowed[group, device]:
+                raise PlacetoError(
+                    f"pin {group}={device}: device {self.cluster.devices[device].name!r} cannot "
+                    f"run every op of group {group}"
+                )
+            allowed[group] = False
+            allowed[group, device] = True
+        stuck = np.flatnonzero(~allowed.any(axis=1))
+        if len(stuck):
+            op = int(np.argmax(self.op_group == stuck[0]))
+            raise PlacetoError(
+                f"graph {self.graph.name!r} on {self.cluster.name!r}: no device can run every op "
+                f"of group {stuck[0]} (op {self.graph.op_names[op]!r} and others); "
+                "add a device kind that can"
+            )
+        allowed.flags.writeable = False
+        return allowed
+
+    @property
+    def num_groups(self) -> int:
+        """How many groups there are to place."""
+        return int(self.op_group.max()) + 1
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices there are to place them on."""
+        return self.cluster.num_devices
+
+    @cached_property
+    def group_seconds(self) -> Floats:
+        """(num_groups, num_devices) sum of the op times of each group on each device."""
+        seconds = np.zeros((self.num_groups, self.num_devices))
+        np.add.at(seconds, self.op_group, self.op_seconds)
+        return seconds
+
+    @cached_property
+    def group_memory(self) -> Ints:
+        """(num_groups,) bytes of parameters and of outputs of each group's ops."""
+        graph, memory = self.graph, np.zeros(self.num_groups, dtype=np.int64)
+        np.add.at(memory, self.op_group, graph.param_bytes)
+        np.add.at(memory, self.op_group[graph.tensor_producer], graph.tensor_bytes)
+        return memory
+
+    @cached_property
+    def group_edges(self) -> tuple[Ints, Ints, Ints]:
+        """Edges of the group graph: source, target and bytes, three (num_group_edges,) arrays.
+
+        An edge stands for all tensors that ops of the source produce and ops of the target
+        consume, each counted once. Sorted by (source, target); no edge leads from a group to
+        itself. Where a grouping joins a forward op and its gradient, the group graph has cycles.
+        """
+        graph, groups = self.graph, self.num_groups
+        target = self.op_group[graph.edge_consumer]
+        copies = np.unique(graph.edge_tensor * groups + target)
+        tensor, target = copies // groups, copies % groups
+        source = self.op_group[graph.tensor_producer[tensor]]
+        between = source != target
+        key = (source * groups + target)[between]
+        edges, index = np.unique(key, return_inverse=True)
+        size = np.zeros(len(edges), dtype=np.int64)
+        np.add.at(size, index, graph.tensor_bytes[tensor[between]])
+        return edges // groups, edges % groups, size
+
+    @cached_property
+    def group_order(self) -> Ints:
+        """(num_groups,) groups in topological order.
+
+        Where the group graph has cycles (a forward op in one group with its gradient), groups
+        are ordered by the first of their ops in the graph's topological order, which is the
+        forward pass's order.
+        """
+        source, target, _ = self.group_edges
+        order = topological_order(self.num_groups, source, target)
+        if len(order) == self.num_groups:
+            return order
+        position = np.empty(self.graph.num_ops, dtype=np.int64)
+        position[self.graph.topological_order] = np.arange(self.graph.num_ops)
+        first = np.full(self.num_groups, self.graph.num_ops)
+        np.minimum.at(first, self.op_group, position)
+        return np.argsort(first, kind="stable")
+
+    @cached_property
+    def group_ops(self) -> tuple[Ints, Ints]:
+        """Compressed rows of the ops of each group: start (num_groups + 1,), ops (num_ops,)."""
+        return compressed(self.num_groups, self.op_group, np.arange(self.graph.num_ops))
+
+    @cached_property
+    def group_names(self) -> tuple[str, ...]:
+        """(num_groups,) a name for each group: that of its longest op, the first of equals."""
+        start, ops = self.group_ops
+        longest = np.where(np.isfinite(self.op_seconds), self.op_seconds, 0).max(axis=1)
+        return tuple(
+            self.graph.op_names[ops[begin:end][np.argmax(longest[ops[begin:end]])]]
+            for begin, end in zip(start[:-1], start[1:], strict=True)
+        )
+
+    @cached_property
+    def arrays(self) -> SimulationArrays:
+        """What the simulation kernel reads."""
+        graph, devices, channels = self.graph, self.cluster.devices, self.cluster.channels
+        output_start, outputs = compressed(
+            graph.num_ops, graph.tensor_producer, np.arange(graph.num_tensors)
+        )
+        edge_numbers = np.arange(graph.num_edges)
+        edge_start, _ = compressed(graph.num_tensors, graph.edge_tensor, edge_numbers)
+        input_start, inputs = compressed(graph.num_ops, graph.edge_consumer, edge_numbers)
+        return SimulationArrays(
+            op_group=self.op_group,
+            op_seconds=self.op_seconds,
+            param_bytes=graph.param_bytes,
+            temp_bytes=graph.temp_bytes,
+            output_start=output_start,
+            outputs=outputs,
+            tensor_producer=graph.tensor_producer,
+            tensor_bytes=graph.tensor_bytes,
+            edge_start=edge_start,
+            edge_tensor=graph.edge_tensor,
+            edge_consumer=graph.edge_consumer,
+            input_start=input_start,
+            inputs=inputs,
+            launch_overhead=np.array([device.launch_overhead_seconds for device in devices]),
+            channel_between=self.cluster.channel_between,
+            bandwidth=np.array([channel.bandwidth for channel in channels], dtype=np.float64),
+            latency=np.array([channel.latency_seconds for channel in channels], dtype=np.float64),
+            overhead=np.array([channel.overhead_seconds for channel in channels], dtype=np.float64),
+            multicast=np.array([channel.multicast for channel in channels], dtype=np.bool_),
+        )
+
+    @cached_property
+    def memory_limit(self) -> Ints:
+        """(num_devices,) bytes of memory of each device."""
+        return np.array([device.memory_bytes for device in self.cluster.devices], dtype=np.int64)
+
+    def check_devices(self, devices: object) -> Ints:
+        """A placement's devices as an array.
+
+        Args:
+            devices: (num_groups,) device numbers.
+
+        Returns:
+            (num_groups,) the same, as int64.
+
+        Raises:
+            PlacetoError: wrong shape, not whole numbers, or a device that is not there.
+        """
+        array = np.asarray(devices)
+        if array.shape != (self.num_groups,):
+            raise PlacetoError(
+                f"placement has shape {array.shape}, expected ({self.num_groups},): one device a group"
+            )
+        if not np.issubdtype(array.dtype, np.integer):
+            raise PlacetoError(f"placement has {array.dtype} values, expected device numbers")
+        if (wrong := (array < 0) | (array >= self.num_devices)).any():
+            group = int(np.argmax(wrong))
+            raise PlacetoError(
+                f"placement gives group {group} device {array[group]}, "
+                f"but devices go from 0 to {self.num_devices - 1}"
+            )
+        return array.astype(np.int64)
+
+
+def _op_seconds(graph: ComputationGraph, cluster: Cluster) -> Floats:
+    for kind in cluster.kinds:
+        if kind not in graph.op_seconds:
+            raise PlacetoError(
+                f"graph {graph.name!r} has no op_seconds for device kind {kind!r} of cluster "
+                f"{cluster.name!r}; it has: {', '.join(graph.op_seconds) or 'none'}; add a column "
+                "by extracting the graph again, or by calibrating on such a device"
+            )
+    columns = [graph.op_seconds[device.kind] for device in cluster.devices]
+    seconds = np.ascontiguousarray(np.stack(columns, axis=1))
+    seconds.flags.writeable = False
+    return seconds
