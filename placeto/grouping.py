@@ -5,17 +5,19 @@ must share a device, a gradient with its forward op, and a producer with its sol
 """
 
 import heapq
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from placeto.errors import PlacetoError
-from placeto.graph import ComputationGraph, Ints
+from placeto.graph import ComputationGraph, Floats, Ints
 
 Grouping = Literal["none", "colocation", "auto"] | int | ArrayLike
 
 AUTO_MAX_GROUPS = 128
+LIGHT_SHARE = 0.002
 GRADIENT_SCOPES = ("gradient_tape/", "gradients/")
 
 
@@ -29,7 +31,8 @@ def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
             with at most N groups), or a (num_ops,) array of groups.
 
     Returns:
-        (num_ops,) groups from 0 without gaps, numbered by their first op.
+        (num_ops,) groups from 0 without gaps, numbered by their first op; an array keeps its own
+        numbers.
 
     Raises:
         PlacetoError: an unknown grouping, an array of the wrong shape or with gaps, or one that
@@ -57,8 +60,10 @@ def colocation_groups(graph: ComputationGraph) -> Ints:
     """Groups by the co-location rules of ColocRL (Mirhoseini et al. 2017, arXiv:1706.04972).
 
     Joined are: ops with the same `colocation` key; an op of a gradient scope
-    (`gradient_tape/dense/MatMul/…`) with the forward op that the scope names; and an op with the
-    only op that consumes anything of it.
+    (`gradient_tape/dense/MatMul/…`) with the forward op that the scope names, or else with the
+    first op of the scope; and an op with the only op that consumes anything of it. The last rule
+    would join a whole network through its chain of sole consumers; it therefore never joins two
+    groups that each take more than 0.2% of the step.
 
     Args:
         graph: the ops.
@@ -67,17 +72,19 @@ def colocation_groups(graph: ComputationGraph) -> Ints:
         (num_ops,) groups, numbered by their first op.
     """
     merger = _Merger(graph.num_ops).join_equal(graph.colocation)
-    numbers = {name: op for op, name in enumerate(graph.op_names)}
-    for op, name in enumerate(graph.op_names):
-        forward = _forward_op(name, numbers)
-        if forward is not None:
-            merger.join(op, forward)
+    for op, forward in _gradients(graph):
+        merger.join(op, forward)
     sources, targets = graph.op_edges
     pairs = np.unique(sources * graph.num_ops + targets)
     sources, targets = pairs // graph.num_ops, pairs % graph.num_ops
     sole = np.bincount(sources, minlength=graph.num_ops)[sources] == 1
+    roots = merger.roots()
+    share = np.bincount(roots, weights=_op_share(graph), minlength=graph.num_ops).tolist()
     for source, target in zip(sources[sole].tolist(), targets[sole].tolist(), strict=True):
-        merger.join(source, target)
+        a, b = merger.root(source), merger.root(target)
+        if a != b and min(share[a], share[b]) <= LIGHT_SHARE:
+            merger.join(a, b)
+            share[min(a, b)] += share[max(a, b)]
     return _numbered(merger.roots())
 
 
@@ -87,8 +94,8 @@ def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
     Greedy heavy-edge contraction as in multilevel graph partitioning (Karypis & Kumar 1998,
     "A fast and high quality multilevel scheme for partitioning irregular graphs"): of all
     neighbouring groups those merge first whose shared bytes are largest relative to the product
-    of their times, so that small groups join their heaviest neighbour before large ones meet.
-    Groups that nothing joins (separate components) merge smallest first.
+    of their times. No group grows beyond twice an even share of the time, unless too many groups
+    are left then: the limit doubles until they fit. Groups without a neighbour join the smallest.
 
     Args:
         graph: the ops.
@@ -98,14 +105,30 @@ def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
     Returns:
         (num_ops,) groups, numbered by their first op.
     """
-    count = int(op_group.max()) + 1
-    if count <= max_groups:
-        return _numbered(op_group)
-    weight = _group_weight(graph, op_group, count, max_groups)
+    groups = _numbered(op_group)
+    limit = 2.0 / max_groups
+    while (count := int(groups.max()) + 1) > max_groups:
+        merger = _contract(graph, groups, count, max_groups, limit)
+        if limit > 1:  # every connected part is one group: join the parts, smallest first
+            roots = merger.roots()
+            weight = np.bincount(roots[groups], weights=_op_share(graph), minlength=count)
+            smallest = sorted(set(roots.tolist()), key=lambda root: (weight[root], root))
+            for root in smallest[1 : len(smallest) - max_groups + 1]:
+                merger.join(smallest[0], root)
+        groups = _numbered(merger.roots()[groups])
+        limit *= 2
+    return groups
+
+
+def _contract(
+    graph: ComputationGraph, op_group: Ints, count: int, max_groups: int, limit: float
+) -> "_Merger":
+    """Merges neighbours, the closest first, while the merged share of time is within `limit`."""
+    share = np.bincount(op_group, weights=_op_share(graph), minlength=count)
+    weight = (share + 0.1 / max_groups).tolist()
     between = _shared_bytes(graph, op_group, count)
-    alive = np.ones(count, dtype=bool)
+    alive = [True] * count
     merger = _Merger(count)
-    # Merging into the smaller adjacency map would be as right; into the lower number is repeatable.
     heap = [
         (-_affinity(size, weight[a], weight[b]), a, b)
         for a in range(count)
@@ -115,7 +138,7 @@ def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
     heapq.heapify(heap)
     while count > max_groups and heap:
         score, a, b = heapq.heappop(heap)
-        if not (alive[a] and alive[b]):
+        if not (alive[a] and alive[b]) or weight[a] + weight[b] > limit:
             continue
         current = -_affinity(between[a][b], weight[a], weight[b])
         if current > score:
@@ -134,35 +157,20 @@ def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
         for other, size in between[a].items():
             pair = (min(a, other), max(a, other))
             heapq.heappush(heap, (-_affinity(size, weight[a], weight[other]), *pair))
-    rest = sorted(np.flatnonzero(alive).tolist(), key=lambda group: (weight[group], group))
-    while count > max_groups:
-        a, b = rest[0], rest[1]
-        merger.join(a, b)
-        weight[b] += weight[a]
-        rest = sorted(rest[1:], key=lambda group: (weight[group], group))
-        count -= 1
-    return _numbered(merger.roots()[op_group])
+    return merger
 
 
 def _affinity(size: float, weight: float, other: float) -> float:
     return (size + 1.0) / (weight * other)
 
 
-def _group_weight(
-    graph: ComputationGraph, op_group: Ints, count: int, max_groups: int
-) -> list[float]:
-    """Share of the step's time of each group, never below a tenth of an even share.
-
-    The mean over device kinds of each op's share of that kind's total counts, so that no kind's
-    scale outweighs another's.
-    """
+def _op_share(graph: ComputationGraph) -> Floats:
+    """(num_ops,) share of the step's time of each op, the mean over device kinds."""
     share = np.zeros(graph.num_ops)
     for seconds in graph.op_seconds.values():
         finite = np.where(np.isfinite(seconds), seconds, 0)
         share += finite / max(finite.sum(), np.finfo(float).tiny)
-    share /= max(len(graph.op_seconds), 1)
-    weight = np.bincount(op_group, weights=share, minlength=count)
-    return (weight + 0.1 / max_groups).tolist()
+    return share / max(len(graph.op_seconds), 1)
 
 
 def _shared_bytes(graph: ComputationGraph, op_group: Ints, count: int) -> list[dict[int, int]]:
@@ -179,17 +187,26 @@ def _shared_bytes(graph: ComputationGraph, op_group: Ints, count: int) -> list[d
     return between
 
 
-def _forward_op(name: str, numbers: dict[str, int]) -> int | None:
-    for scope in GRADIENT_SCOPES:
-        position = name.find(scope)
-        if position < 0:
+def _gradients(graph: ComputationGraph) -> Iterator[tuple[int, int]]:
+    """Pairs of an op in a gradient scope and the op it belongs to, read off their names."""
+    places: dict[str, int] = {}
+    gradients = []
+    for op, name in enumerate(graph.op_names):
+        scope = next((scope for scope in GRADIENT_SCOPES if scope in name), None)
+        if scope is not None:
+            gradients.append((op, name[name.index(scope) + len(scope) :].split("/")))
             continue
-        path = (name[:position] + name[position + len(scope) :]).split("/")
-        for length in range(len(path), 0, -1):
-            op = numbers.get("/".join(path[:length]))
-            if op is not None:
-                return op
-    return None
+        path = name.split("/")
+        for length in range(1, len(path)):
+            places.setdefault("/".join(path[:length]), op)
+        places[name] = op
+    for op, path in gradients:
+        # At least two parts: a single one is the scope of the whole model.
+        for length in range(len(path), 1, -1):
+            forward = places.get("/".join(path[:length]))
+            if forward is not None:
+                yield op, forward
+                break
 
 
 def _checked(graph: ComputationGraph, op_group: Ints) -> Ints:

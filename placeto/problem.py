@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -83,8 +84,8 @@ class PlacementProblem:
     def _allowed(self) -> Bools:
         allowed = np.ones((self.num_groups, self.num_devices), dtype=bool)
         cannot = ~np.isfinite(self.op_seconds)
-        op, device = np.nonzero(cannot)
-        allowed[self.op_group[op], device] = False
+        ops, devices = np.nonzero(cannot)
+        allowed[self.op_group[ops], devices] = False
         for group, device in self.pins.items():
             if not 0 <= group < self.num_groups:
                 raise PlacetoError(
@@ -105,10 +106,10 @@ class PlacementProblem:
             allowed[group, device] = True
         stuck = np.flatnonzero(~allowed.any(axis=1))
         if len(stuck):
-            op = int(np.argmax(self.op_group == stuck[0]))
+            first = int(np.argmax(self.op_group == stuck[0]))
             raise PlacetoError(
                 f"graph {self.graph.name!r} on {self.cluster.name!r}: no device can run every op "
-                f"of group {stuck[0]} (op {self.graph.op_names[op]!r} and others); "
+                f"of group {stuck[0]} (op {self.graph.op_names[first]!r} and others); "
                 "add a device kind that can"
             )
         allowed.flags.writeable = False
@@ -189,7 +190,7 @@ class PlacementProblem:
         longest = np.where(np.isfinite(self.op_seconds), self.op_seconds, 0).max(axis=1)
         return tuple(
             self.graph.op_names[ops[begin:end][np.argmax(longest[ops[begin:end]])]]
-            for begin, end in zip(start[:-1], start[1:], strict=True)
+            for begin, end in pairwise(start)
         )
 
     @cached_property
@@ -216,7 +217,9 @@ class PlacementProblem:
             edge_consumer=graph.edge_consumer,
             input_start=input_start,
             inputs=inputs,
-            launch_overhead=np.array([device.launch_overhead_seconds for device in devices]),
+            launch_overhead=np.array(
+                [device.launch_overhead_seconds for device in devices], dtype=np.float64
+            ),
             channel_between=self.cluster.channel_between,
             bandwidth=np.array([channel.bandwidth for channel in channels], dtype=np.float64),
             latency=np.array([channel.latency_seconds for channel in channels], dtype=np.float64),
@@ -244,7 +247,8 @@ class PlacementProblem:
         array = np.asarray(devices)
         if array.shape != (self.num_groups,):
             raise PlacetoError(
-                f"placement has shape {array.shape}, expected ({self.num_groups},): one device a group"
+                f"placement has shape {array.shape}, expected ({self.num_groups},): "
+                "one device a group"
             )
         if not np.issubdtype(array.dtype, np.integer):
             raise PlacetoError(f"placement has {array.dtype} values, expected device numbers")

@@ -1,0 +1,90 @@
+"""What every placer works with: the best placement so far, and the budget."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placeto.graph import Floats, Ints
+from placeto.problem import PlacementProblem
+from placeto.simulation import Outcomes, simulate_many
+
+Progress = Callable[[str], None]
+
+
+def silent(message: str) -> None:
+    """Progress that is shown to nobody."""
+
+
+@dataclass
+class Incumbent:
+    """The best placement that a placer has offered; it also counts, and knows the deadline.
+
+    A placer offers every placement it considers, so that an interrupt at any time leaves the
+    best one. A feasible placement is better than an infeasible one; of two feasible ones the
+    faster is; of two infeasible ones that with less memory over the limit.
+
+    Attributes:
+        problem: what is placed.
+        budget_seconds: wall-clock seconds from `started`.
+        progress: told of what is going on, in single lines.
+        devices: (num_groups,) the best placement, or None before the first.
+        evaluations: placements simulated so far.
+    """
+
+    problem: PlacementProblem
+    budget_seconds: float
+    progress: Progress = silent
+    started: float = field(default_factory=time.monotonic)
+    devices: Ints | None = None
+    step_time: float = np.inf
+    peak_memory: Ints | None = None
+    feasible: bool = False
+    evaluations: int = 0
+    _excess: float = np.inf
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds since the placer was started."""
+        return time.monotonic() - self.started
+
+    @property
+    def expired(self) -> bool:
+        """Whether the budget is spent."""
+        return self.seconds >= self.budget_seconds
+
+    def offer(self, devices: ArrayLike) -> float:
+        """Simulates one placement; returns its step time in seconds."""
+        return float(self.offer_many(np.asarray(devices)[None]).step_time[0])
+
+    def offer_many(self, many: ArrayLike) -> Outcomes:
+        """Simulates (batch, num_groups) placements and keeps the best."""
+        placements = np.asarray(many)
+        outcomes = simulate_many(self.problem, placements)
+        self.take(placements, outcomes)
+        return outcomes
+
+    def take(self, many: Ints, outcomes: Outcomes) -> None:
+        """Keeps the best of placements that were simulated elsewhere."""
+        self.evaluations += len(many)
+        over = np.maximum(outcomes.peak_memory - self.problem.memory_limit, 0).sum(axis=1)
+        excess: Floats = np.where(np.isfinite(outcomes.step_time), over.astype(np.float64), np.inf)
+        for index in np.lexsort((outcomes.step_time, excess))[:1]:
+            rank = (excess[index], outcomes.step_time[index])
+            if self.devices is None or rank < (self._excess, self.step_time):
+                self.devices = np.array(many[index], dtype=np.int64)
+                self.peak_memory = np.array(outcomes.peak_memory[index])
+                self._excess, self.step_time = float(rank[0]), float(rank[1])
+                self.feasible = bool(outcomes.feasible[index])
+
+
+def all_on(problem: PlacementProblem, device: int) -> Ints:
+    """(num_groups,) every group on one device, as far as it may be there.
+
+    A group that may not be on `device` (a pin, an op without a kernel for it) goes where it runs
+    fastest of the devices that it may be on.
+    """
+    seconds = np.where(problem.allowed, problem.group_seconds, np.inf)
+    return np.where(problem.allowed[:, device], device, seconds.argmin(axis=1))

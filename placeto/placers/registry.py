@@ -1,0 +1,120 @@
+"""The one registry of placers, and `place`."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeto.errors import PlacetoError
+from placeto.placement import Placement
+from placeto.placers.base import Incumbent, Progress, silent
+from placeto.placers.etf import place_etf
+from placeto.placers.expert import place_expert
+from placeto.placers.single import place_cpu, place_random, place_single
+from placeto.problem import PlacementProblem
+
+
+@dataclass(frozen=True)
+class Placer:
+    """An entry of the registry.
+
+    Attributes:
+        name: what `--method` calls it.
+        summary: one line for `placeto list`.
+        run: offers placements to an incumbent until it is done or the budget is spent; all its
+            random numbers come from the generator.
+        anytime: whether it uses the whole budget; else it ends by itself.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[Incumbent, np.random.Generator], None]
+    anytime: bool = False
+
+
+def _place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
+    from placeto.placers.placeto import place_placeto  # torch is slow to import
+
+    place_placeto(incumbent, rng)
+
+
+PLACERS: dict[str, Placer] = {
+    placer.name: placer
+    for placer in (
+        Placer("single", "the best single device", place_single),
+        Placer("cpu", "the best device of kind cpu", place_cpu),
+        Placer("random", "the best of 100 random placements", place_random),
+        Placer("expert", "blocks for vision models, layers for sequence models", place_expert),
+        Placer("etf", "earliest finish under memory limits", place_etf),
+        Placer(
+            "placeto",
+            "an agent trained on the graph by REINFORCE (Addanki et al. 2019)",
+            _place_placeto,
+            anytime=True,
+        ),
+    )
+}
+
+
+def find_placer(method: str) -> Placer:
+    """The placer of a name.
+
+    Raises:
+        PlacetoError: there is none.
+    """
+    if method not in PLACERS:
+        close = difflib.get_close_matches(method, PLACERS, 1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise PlacetoError(f"no placer is called {method!r}; {hint}placers: {', '.join(PLACERS)}")
+    return PLACERS[method]
+
+
+def place(
+    problem: PlacementProblem,
+    method: str = "placeto",
+    budget_seconds: float = 30.0,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Placement:
+    """Finds a placement.
+
+    Args:
+        problem: the graph, its grouping and the cluster.
+        method: a name of the registry.
+        budget_seconds: wall-clock seconds of search or training.
+        seed: where the placer's random numbers start.
+        progress: told of what is going on, in single lines.
+
+    Returns:
+        The best placement that the placer offered. It is not `feasible` if the placer found none
+        that fits in memory. After an interrupt (Ctrl-C) it is the best until then.
+
+    Raises:
+        PlacetoError: no such method, or a method that does not apply to the problem.
+    """
+    placer = find_placer(method)
+    if not budget_seconds > 0:
+        raise PlacetoError(f"budget is {budget_seconds} seconds, expected more than 0")
+    if seed < 0:
+        raise PlacetoError(f"seed is {seed}, expected a whole number from 0")
+    incumbent = Incumbent(problem, budget_seconds, progress)
+    try:
+        placer.run(incumbent, np.random.default_rng(seed))
+    except KeyboardInterrupt:
+        if incumbent.devices is None:
+            raise
+        progress(f"{method}: interrupted; keeping the best placement so far")
+    if incumbent.devices is None or incumbent.peak_memory is None:
+        raise PlacetoError(f"{method}: the budget of {budget_seconds} s was too short for any placement")
+    return Placement(
+        problem=problem,
+        devices=incumbent.devices,
+        step_time=incumbent.step_time,
+        peak_memory=incumbent.peak_memory,
+        feasible=incumbent.feasible,
+        method=method,
+        seed=seed,
+        evaluations=incumbent.evaluations,
+        wall_seconds=incumbent.seconds,
+    )
