@@ -1,0 +1,43 @@
+"""Makes the bundled graphs again: `python -m placeto.extraction.bundled [NAME…]`."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from placeto.bundle import FOLDERS
+from placeto.errors import PlacetoError
+
+SOURCES = {
+    "inception_v3": "keras:InceptionV3?batch=32",
+    "nmt": "zoo:nmt?layers=2&batch=64",
+}
+
+
+def main(names: Sequence[str]) -> int:
+    """Extracts the named bundled graphs, or all of them, into the package's data.
+
+    Returns:
+        The exit status: 0, or 2 after one line on stderr.
+    """
+    # Without this the runtime greets on stderr when it is imported by a dependency first.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    from placeto.extraction import extract
+
+    try:
+        for name in names or SOURCES:
+            if name not in SOURCES:
+                raise PlacetoError(f"no bundled graph {name!r}; there are {', '.join(SOURCES)}")
+            path = FOLDERS["graphs"] / f"{name}.json.gz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            extract(
+                SOURCES[name],
+                progress=lambda line, name=name: print(f"{name}: {line}"),  # type: ignore[misc]
+            ).save(path)
+    except PlacetoError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+"""What the vendors' data sheets say about the device kinds that op times are made for."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class DeviceKind:
+    """Peak figures of one device, float32 without tensor cores.
+
+    Attributes:
+        name: the kind, as clusters and graph files call it.
+        product: what the vendor calls it.
+        multiprocessors: streaming multiprocessors, or CPU cores.
+        lanes: float32 fused multiply-adds that one of them issues per clock.
+        clock_hertz: the clock at which the data sheet states its peak.
+        bytes_per_second: peak memory bandwidth.
+        is_gpu: whether ops without a GPU kernel cannot run on it.
+        source: where the figures come from.
+    """
+
+    name: str
+    product: str
+    multiprocessors: int
+    lanes: int
+    clock_hertz: float
+    bytes_per_second: float
+    is_gpu: bool
+    source: str
+
+    @property
+    def flops_per_second(self) -> float:
+        """Peak float32 FLOP/s; a fused multiply-add counts as two."""
+        return 2.0 * self.multiprocessors * self.lanes * self.clock_hertz
+
+    def document(self) -> dict[str, Any]:
+        """The figures as JSON, for a graph's meta."""
+        return {**asdict(self), "flops_per_second": self.flops_per_second}
+
+
+DEVICE_KINDS: tuple[DeviceKind, ...] = (
+    DeviceKind(
+        "cpu",
+        "Intel Xeon E5-2699 v3 (Haswell, 18 cores)",
+        18,
+        16,  # two AVX2 FMA ports of 8 float32 each
+        2.3e9,
+        68e9,
+        False,
+        "Intel ARK, Xeon E5-2699 v3: 18 cores, 2.30 GHz, 68 GB/s; the 18-core Haswell host of "
+        "Mirhoseini et al. 2017, arXiv:1706.04972",
+    ),
+    DeviceKind(
+        "k40",
+        "NVIDIA Tesla K40",
+        15,
+        192,
+        745e6,
+        288e9,
+        True,
+        "Tesla K40 board specification BD-06902-001: 15 SMX, 745 MHz, 4.29 TFLOPS, 288 GB/s",
+    ),
+    DeviceKind(
+        "k80",
+        "NVIDIA Tesla K80, one of its two GK210",
+        13,
+        192,
+        560e6,
+        240e9,
+        True,
+        "Tesla K80 board specification BD-07317-001: 2 x 13 SMX, base clock 560 MHz, 5.6 TFLOPS "
+        "a board without boost, 2 x 240 GB/s",
+    ),
+    DeviceKind(
+        "p100",
+        "NVIDIA Tesla P100 PCIe 16 GB",
+        56,
+        64,
+        1303e6,
+        732e9,
+        True,
+        "Tesla P100 PCIe product brief PB-08248-001: 56 SM, boost 1303 MHz, 9.3 TFLOPS, 732 GB/s",
+    ),
+    DeviceKind(
+        "v100",
+        "NVIDIA Tesla V100 SXM2",
+        80,
+        64,
+        1530e6,
+        900e9,
+        True,
+        "Tesla V100 architecture whitepaper WP-08608-001: 80 SM, boost 1530 MHz, 15.7 TFLOPS, "
+        "900 GB/s",
+    ),
+    DeviceKind(
+        "a100",
+        "NVIDIA A100 SXM4 80 GB",
+        108,
+        64,
+        1410e6,
+        2039e9,
+        True,
+        "NVIDIA A100 data sheet: 108 SM, boost 1410 MHz, 19.5 TFLOPS float32, 2039 GB/s",
+    ),
+    DeviceKind(
+        "h100",
+        "NVIDIA H100 SXM5 80 GB",
+        132,
+        128,
+        1980e6,
+        3.35e12,
+        True,
+        "NVIDIA H100 data sheet: 132 SM, boost 1980 MHz, 67 TFLOPS float32, 3.35 TB/s",
+    ),
+)

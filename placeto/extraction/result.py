@@ -1,0 +1,57 @@
+"""What an extraction yields: the graph with costs, and the graph that can be run."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from placeto.errors import PlacetoError
+from placeto.files import write_bytes
+from placeto.graph import ComputationGraph, save_graph
+
+if TYPE_CHECKING:
+    from tensorflow.core.framework.graph_pb2 import GraphDef
+
+_SUFFIXES = (".json.gz", ".json")
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A training step as placeto reads it and as TensorFlow runs it.
+
+    Attributes:
+        graph: the ops with their costs; `meta` says how to run them.
+        graph_def: the same ops under the same names, and initializers of the variables; needs
+            nothing else to run.
+    """
+
+    graph: ComputationGraph
+    graph_def: GraphDef
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the graph file and, beside it, `<stem>.graphdef.gz`.
+
+        Args:
+            path: a name that ends in `.json` or `.json.gz`.
+
+        Returns:
+            The path of the GraphDef. The graph's `meta["run"]` names it and holds the SHA-256 of
+            the GraphDef before compression.
+
+        Raises:
+            PlacetoError: another ending, or the files cannot be written.
+        """
+        path = Path(path)
+        suffix = next((end for end in _SUFFIXES if path.name.endswith(end)), None)
+        if suffix is None:
+            raise PlacetoError(f"{path}: a graph file's name ends in .json or .json.gz")
+        beside = path.with_name(path.name.removesuffix(suffix) + ".graphdef.gz")
+        data = self.graph_def.SerializeToString(deterministic=True)
+        run = dict(self.graph.meta["run"])
+        run["graph_def"] = beside.name
+        run["sha256"] = hashlib.sha256(data).hexdigest()
+        write_bytes(beside, data)
+        save_graph(replace(self.graph, meta={**self.graph.meta, "run": run}), path)
+        return beside

@@ -1,0 +1,162 @@
+"""A traced tf.function as a training step: captured variables become ops of their own."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from placeto.errors import PlacetoError
+from placeto.extraction.initial_value import summarized
+from placeto.extraction.step import TrainingStep, op_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tensorflow.core.framework.graph_pb2 import GraphDef
+    from tensorflow.core.framework.node_def_pb2 import NodeDef
+
+# A read that nothing uses has no effect; checks and prints are not part of the step.
+_NOT_TARGETS = frozenset(
+    {
+        "Assert",
+        "Const",
+        "NoOp",
+        "Placeholder",
+        "Print",
+        "PrintV2",
+        "ReadVariableOp",
+        "ResourceGather",
+        "ResourceGatherNd",
+        "VarHandleOp",
+    }
+)
+
+
+@contextlib.contextmanager
+def variables_kept() -> Iterator[None]:
+    """Keeps every variable made in the block alive to its end.
+
+    A traced function holds its variables weakly: those of a function that only returns what it
+    traced would be gone before their values can be read.
+    """
+    import tensorflow as tf
+
+    kept = []
+
+    def keep(create: Any, **arguments: Any) -> Any:
+        variable = create(**arguments)
+        kept.append(variable)
+        return variable
+
+    with tf.variable_creator_scope(keep):
+        yield
+
+
+def training_step(
+    function: Any, name: str, variable_names: Mapping[int, str] | None = None
+) -> TrainingStep:
+    """The training step that a ConcreteFunction computes.
+
+    Args:
+        function: a `tf.types.experimental.ConcreteFunction`.
+        name: what the graph is to be called.
+        variable_names: id of a variable's handle -> the variable's name; TensorFlow's own
+            name where there is none.
+
+    Raises:
+        PlacetoError: the function captures something that cannot be turned into ops.
+    """
+    graph = function.graph
+    names = {id(variable.handle): variable.name for variable in graph.variables}
+    names.update(variable_names or {})
+    taken = {operation.name for operation in graph.get_operations()}
+    replaced: dict[str, NodeDef] = {}
+    initial = {}
+    for outer, inner in zip(function.captured_inputs, graph.internal_captures, strict=True):
+        node, value = _captured(outer, inner, names.get(id(outer), inner.op.name), taken)
+        replaced[inner.op.name] = node
+        if node.op == "VarHandleOp":
+            initial[node.name] = summarized(value)
+    graph_def = graph.as_graph_def()
+    for node in graph_def.node:
+        if node.name in replaced:
+            node.CopyFrom(replaced[node.name])
+        for position, tensor in enumerate(node.input):
+            if op_of(tensor) in replaced:
+                mark = "^" if tensor.startswith("^") else ""
+                node.input[position] = mark + replaced[op_of(tensor)].name
+    rename = {old: node.name for old, node in replaced.items()}
+    fetches = [_fetch(output, rename) for output in graph.outputs]
+    # control_outputs come in no fixed order; the operations of a graph come as they were traced.
+    must_run = {operation.name for operation in graph.control_outputs}
+    targets = [
+        operation.name
+        for operation in graph.get_operations()
+        if operation.name in must_run and operation.type not in _NOT_TARGETS
+    ]
+    _scope_sums(graph_def, taken)
+    if not fetches and not targets:
+        raise PlacetoError(
+            f"{name}: the traced function returns nothing and changes no variable; return the loss"
+        )
+    return TrainingStep(name, graph_def, tuple(fetches), tuple(targets), initial)
+
+
+def _captured(outer: Any, inner: Any, name: str, taken: set[str]) -> tuple[NodeDef, Any]:
+    import tensorflow as tf
+    from tensorflow.core.framework.node_def_pb2 import NodeDef
+    from tensorflow.python.ops import handle_data_util
+
+    name = _unique(name.removesuffix(":0"), taken)
+    node = NodeDef(name=name)
+    if outer.dtype != tf.resource:
+        value = outer.numpy()
+        node.op = "Const"
+        node.attr["dtype"].type = outer.dtype.as_datatype_enum
+        node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, outer.dtype))
+        return node, value
+    data = handle_data_util.get_resource_handle_data(inner)
+    if data is None or not data.is_set or len(data.shape_and_type) != 1:
+        raise PlacetoError(
+            f"{name}: the step captures a resource that is not a variable (a table, an iterator?); "
+            "pass what it yields as an argument"
+        )
+    held = data.shape_and_type[0]
+    node.op = "VarHandleOp"
+    node.attr["dtype"].type = held.dtype
+    node.attr["shape"].shape.CopyFrom(held.shape)
+    node.attr["shared_name"].s = name.encode()
+    return node, tf.raw_ops.ReadVariableOp(resource=outer, dtype=held.dtype).numpy()
+
+
+def _fetch(output: Any, rename: Mapping[str, str]) -> str:
+    # The Identity that tf.function wraps around a result waits for every side effect of the
+    # step; the result itself does not.
+    operation = output.op
+    if operation.type == "Identity" and operation.control_inputs:
+        output = operation.inputs[0]
+        operation = output.op
+    name = rename.get(operation.name, operation.name)
+    return f"{name}:{output.value_index}"
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    candidate, number = name, 1
+    while candidate in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    taken.add(candidate)
+    return candidate
+
+
+def _scope_sums(graph_def: GraphDef, taken: set[str]) -> None:
+    # TensorFlow adds up gradients outside of all name scopes; under the scope of the first of
+    # them, the sum's name says which layer it belongs to.
+    rename: dict[str, str] = {}
+    for node in graph_def.node:
+        for position, tensor in enumerate(node.input):
+            if op_of(tensor) in rename:
+                mark = "^" if tensor.startswith("^") else ""
+                node.input[position] = mark + rename[op_of(tensor)]
+        if node.op == "AddN" and "/" not in node.name and "/" in node.input[0]:
+            scope = op_of(node.input[0]).rpartition("/")[0]
+            rename[node.name] = node.name = _unique(f"{scope}/{node.name}", taken)

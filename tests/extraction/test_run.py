@@ -1,0 +1,95 @@
+"""The saved GraphDef runs by itself, and holds the ops of the graph file."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from placeto.errors import PlacetoError
+from placeto.extraction import extract
+from placeto.extraction.bundled import SOURCES
+from placeto.graph import load_graph
+from tests.extraction.running import STEPS, losses, saved_run
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_training_from_the_graph_def_lowers_the_loss(tmp_path: Path, optimize: bool) -> None:
+    path = tmp_path / "tiny.json.gz"
+    beside = extract(f"{STEPS}:tiny?batch=4&learning_rate=0.05", optimize=optimize).save(path)
+    assert beside == tmp_path / "tiny.graphdef.gz"
+    run, graph_def = saved_run(path)
+    placed = [n.name for n in graph_def.node if n.name.split("/")[0] != run["initializer"]]
+    assert placed == list(load_graph(path).op_names)
+    first, *_, last = losses(path, 20, classes=5)
+    assert last < 0.5 * first
+
+
+def test_initializers_store_no_values(tmp_path: Path) -> None:
+    extraction = extract(f"{STEPS}:tiny?filters=512")
+    assert extraction.graph.param_bytes.sum() > 700_000
+    assert extraction.graph_def.ByteSize() < 60_000
+    path = tmp_path / "wide.json.gz"
+    extraction.save(path)
+    assert losses(path, 1, classes=5)[0] == pytest.approx(1.6, abs=1.5)
+
+
+def test_variables_that_only_the_trace_holds(tmp_path: Path) -> None:
+    path = tmp_path / "regression.json.gz"
+    extract(f"{STEPS}:regression?rows=5").save(path)
+    first, *_, last = losses(path, 30, classes=2)
+    assert last < first
+    assert load_graph(path).meta["run"]["inputs"][0]["shape"] == [5, 3]
+
+
+def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
+    code = (
+        "import sys; from placeto.extraction import extract\n"
+        f"extract('{STEPS}:translator?batch=2&optimizer=adam').save(sys.argv[1])"
+    )
+    files = []
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        folder.mkdir()
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(folder / "graph.json.gz")],
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
+        assert done.stdout == done.stderr == b""
+        files.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert len(files[0]) == 2
+    assert files[0] == files[1]
+
+
+def test_only_graph_files_can_be_written(tmp_path: Path) -> None:
+    extraction = extract(f"{STEPS}:regression")
+    with pytest.raises(PlacetoError, match=r"ends in \.json or \.json\.gz"):
+        extraction.save(tmp_path / "graph.txt")
+    with pytest.raises(PlacetoError, match="cannot be written"):
+        extraction.save(tmp_path / "missing" / "graph.json")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_bundled_graphs_are_whole(name: str) -> None:
+    import placeto
+
+    folder = Path(placeto.__file__).parent / "data" / "graphs"
+    run, graph_def = saved_run(folder / f"{name}.json.gz")
+    graph = load_graph(name)
+    nodes = {node.name for node in graph_def.node}
+    assert nodes.issuperset(graph.op_names)
+    assert all(each.split(":")[0] in nodes for each in [*run["fetches"], *run["targets"]])
+    assert graph.meta["source"] == SOURCES[name]
+    assert graph.meta["warnings"] == []
+    document = json.loads(gzip.decompress((folder / f"{name}.json.gz").read_bytes()))
+    assert document["format"] == "placeto.graph"
