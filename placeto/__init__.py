@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from placeto.cluster import Channel, Cluster, Device, load_cluster, save_cluster
     from placeto.errors import PlacetoError
     from placeto.graph import ComputationGraph, load_graph, save_graph
+    from placeto.networkx_graph import from_networkx, to_networkx
     from placeto.placement import Placement, load_placement
     from placeto.placers import place
     from placeto.problem import PlacementProblem
@@ -26,6 +27,7 @@ _HOMES = {
     "PlacementProblem": "problem",
     "PlacetoError": "errors",
     "Schedule": "simulation",
+    "from_networkx": "networkx_graph",
     "load_cluster": "cluster",
     "load_graph": "graph",
     "load_placement": "placement",
@@ -34,6 +36,7 @@ _HOMES = {
     "save_graph": "graph",
     "simulate": "simulation",
     "step_times": "simulation",
+    "to_networkx": "networkx_graph",
 }
 
 __all__ = [
@@ -45,6 +48,7 @@ __all__ = [
     "PlacementProblem",
     "PlacetoError",
     "Schedule",
+    "from_networkx",
     "load_cluster",
     "load_graph",
     "load_placement",
@@ -53,6 +57,7 @@ __all__ = [
     "save_graph",
     "simulate",
     "step_times",
+    "to_networkx",
 ]
 
 

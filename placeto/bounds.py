@@ -22,14 +22,22 @@ def critical_path(problem: PlacementProblem) -> float:
 
 
 def work_bound(problem: PlacementProblem) -> float:
-    """Seconds that the devices need if they share the ops evenly and never wait.
+    """Seconds that the devices need if they share out the ops and never wait.
 
-    Every op holds some device for at least its least time and launch overhead over the devices;
-    only the last overhead on each device may lie beyond the last finish.
+    An op holds its device for its seconds and, if these are not 0, for the launch overhead; only
+    the last overhead on each device may lie beyond the last finish. So, for weights of the
+    devices that add up to 1, the weighted least holds of all ops, less the weighted overheads, are
+    no more than the step time (the dual of the linear program that splits ops between devices).
+    The better of equal weights and of weights by the devices' speed is taken.
     """
     overhead = np.array([d.launch_overhead_seconds for d in problem.cluster.devices])
     held = problem.op_seconds + np.where(problem.op_seconds > 0, overhead, 0.0)
-    return float((held.min(axis=1).sum() - overhead.sum()) / problem.num_devices)
+    speed = 1 / np.maximum(held.sum(axis=0), np.finfo(float).tiny)
+    speed = np.maximum(speed / max(speed.max(), np.finfo(float).tiny), 1e-9)
+    return max(
+        float(((held * weights).min(axis=1).sum() - overhead @ weights) / weights.sum())
+        for weights in (np.ones_like(speed), speed)
+    )
 
 
 def lower_bound(problem: PlacementProblem) -> float:

@@ -1,6 +1,7 @@
 """Finding what ships with the package: graphs, cluster presets."""
 
 import difflib
+import os.path
 from pathlib import Path
 
 from placeto.errors import PlacetoError
@@ -31,11 +32,11 @@ def find(folder: str, suffixes: tuple[str, ...], source: str | Path) -> Path:
         PlacetoError: neither a bundled name nor a file.
     """
     path = Path(source)
-    if path.is_file():
+    if os.path.isfile(path):  # unlike Path.is_file, False for a name that no file can have
         return path
     for suffix in suffixes:
         bundled = FOLDERS[folder] / f"{source}{suffix}"
-        if path.name == str(source) and bundled.is_file():
+        if path.name == str(source) and os.path.isfile(bundled):
             return bundled
     known = names(folder, suffixes)
     close = difflib.get_close_matches(str(source), known, 1)

@@ -15,6 +15,9 @@ from placeto.errors import PlacetoError
 from placeto.files import read_bytes, write_bytes
 from placeto.units import parse_quantity
 
+# What PyYAML's constructors let through for a malformed date, an empty `!!int`, deep nesting, …
+_CONSTRUCTOR_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+
 
 @dataclass(frozen=True)
 class Device:
@@ -70,7 +73,7 @@ class Cluster:
 
     Raises:
         PlacetoError: no device, repeated names, a channel that names an unknown device, a pair
-            that no channel serves or that two serve, a bandwidth of 0.
+            that no channel serves or that two serve, a bandwidth of 0, a negative or infinite time.
     """
 
     name: str
@@ -84,12 +87,19 @@ class Cluster:
             raise PlacetoError(f"{where}: has no devices")
         _check_unique([device.name for device in self.devices], f"{where}: device")
         _check_unique([channel.name for channel in self.channels], f"{where}: channel")
+        for device in self.devices:
+            place = f"{where}: device {device.name!r}"
+            _check_finite(device.memory_bytes, f"{place}: memory_bytes")
+            _check_finite(device.launch_overhead_seconds, f"{place}: launch_overhead_seconds")
         for channel in self.channels:
+            place = f"{where}: channel {channel.name!r}"
+            _check_finite(channel.latency_seconds, f"{place}: latency_seconds")
+            _check_finite(channel.overhead_seconds, f"{place}: overhead_seconds")
             for name in (*channel.sources, *channel.destinations):
-                self._index(name, f"{where}: channel {channel.name!r}")
+                self._index(name, place)
             if not 0 < channel.bandwidth < np.inf:
                 raise PlacetoError(
-                    f"{where}: channel {channel.name!r}: bandwidth is {channel.bandwidth}, "
+                    f"{place}: bandwidth is {channel.bandwidth}, "
                     "expected a finite number of bytes a second above 0"
                 )
         missing = np.argwhere(self.channel_between < 0)
@@ -134,10 +144,11 @@ class Cluster:
         Raises:
             PlacetoError: there is no such device.
         """
-        if str(name) not in {device.name for device in self.devices} and str(name).isdigit():
-            if int(name) < self.num_devices:
-                return int(name)
-        return self._index(str(name), f"cluster {self.name!r}")
+        text = str(name)
+        named = any(device.name == text for device in self.devices)
+        if not named and text.isdecimal() and int(text) < self.num_devices:
+            return int(text)
+        return self._index(text, f"cluster {self.name!r}")
 
     def _index(self, name: str, where: str) -> int:
         for index, device in enumerate(self.devices):
@@ -156,7 +167,7 @@ def load_cluster(source: str | Path) -> Cluster:
     path = find("clusters", (".yaml",), source)
     try:
         document = yaml.safe_load(read_bytes(path).decode())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, *_CONSTRUCTOR_ERRORS) as error:
         line = " ".join(str(error).split())
         raise PlacetoError(f"{source}: not valid YAML: {line}") from error
     return from_document(document, str(source))
@@ -235,7 +246,9 @@ def _device(entry: Any, where: str) -> Device:
     tensorflow = entry.get("tensorflow")
     memory = parse_quantity(entry["memory"], "bytes", f"{where}: memory")
     if memory >= 2**62:
-        raise PlacetoError(f"{where}: memory is {entry['memory']!r}, expected less than 2**62 bytes")
+        raise PlacetoError(
+            f"{where}: memory is {entry['memory']!r}, expected less than 2**62 bytes"
+        )
     return Device(
         name=_text(entry["name"], f"{where}: name"),
         kind=_text(entry["kind"], f"{where}: kind"),
@@ -285,9 +298,7 @@ def _list(value: Any, where: str) -> list[Any]:
     return value
 
 
-def _check_keys(
-    entry: Any, where: str, required: Sequence[str], optional: Sequence[str]
-) -> None:
+def _check_keys(entry: Any, where: str, required: Sequence[str], optional: Sequence[str]) -> None:
     if not isinstance(entry, dict):
         raise PlacetoError(f"{where}: expected keys and values, found {type(entry).__name__}")
     known = (*required, *optional)
@@ -297,6 +308,11 @@ def _check_keys(
     for key in required:
         if key not in entry:
             raise PlacetoError(f"{where}: key {key!r} is missing")
+
+
+def _check_finite(value: float, where: str) -> None:
+    if not 0 <= value < np.inf:
+        raise PlacetoError(f"{where} is {value}, expected a finite number from 0")
 
 
 def _check_unique(names: Sequence[str], where: str) -> None:

@@ -6,3 +6,7 @@ class PlacetoError(ValueError):
 
     The command line prints the message and exits with status 2.
     """
+
+    def __init__(self, message: str) -> None:
+        # Names out of a user's file may hold line breaks.
+        super().__init__(" ".join(message.splitlines()))

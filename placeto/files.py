@@ -70,8 +70,15 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def write_json(path: str | Path, document: Any) -> None:
-    """Writes a JSON document with its keys in the given order, compressed for `.gz`."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    """Writes a JSON document with its keys in the given order, compressed for `.gz`.
+
+    Raises:
+        PlacetoError: the file cannot be written, or the document holds what JSON cannot (NaN).
+    """
+    try:
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise PlacetoError(f"{path}: cannot be written as JSON: {error}") from error
     write_bytes(path, text.encode() + b"\n")
 
 
@@ -84,14 +91,12 @@ def read_json(path: str | Path) -> dict[str, Any]:
     data = read_bytes(path)
     try:
         document = json.loads(data)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # also not UTF-8, or a number of thousands of digits
         raise PlacetoError(f"{path}: not valid JSON ({error}); was it cut off?") from error
     except RecursionError as error:
         raise PlacetoError(f"{path}: not valid JSON (nested too deeply)") from error
     if not isinstance(document, dict):
-        raise PlacetoError(
-            f"{path}: a JSON object was expected, found {type(document).__name__}"
-        )
+        raise PlacetoError(f"{path}: a JSON object was expected, found {type(document).__name__}")
     return document
 
 
@@ -102,9 +107,7 @@ def check_format(document: dict[str, Any], expected: str, version: int, where: s
         PlacetoError: another format, or a version later than this program reads.
     """
     if document.get("format") != expected:
-        raise PlacetoError(
-            f"{where}: format is {document.get('format')!r}, expected {expected!r}"
-        )
+        raise PlacetoError(f"{where}: format is {document.get('format')!r}, expected {expected!r}")
     found = document.get("version")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise PlacetoError(f"{where}: version is {found!r}, expected a whole number from 1")

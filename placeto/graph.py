@@ -57,10 +57,10 @@ class ComputationGraph:
     tensor_bytes: Ints
     edge_tensor: Ints
     edge_consumer: Ints
-    param_bytes: Ints = field(default=None, kw_only=True)  # type: ignore[assignment]
-    temp_bytes: Ints = field(default=None, kw_only=True)  # type: ignore[assignment]
-    flops: Floats = field(default=None, kw_only=True)  # type: ignore[assignment]
-    colocation: Ints = field(default=None, kw_only=True)  # type: ignore[assignment]
+    param_bytes: Ints = field(default=None, kw_only=True)  # type: ignore[arg-type]
+    temp_bytes: Ints = field(default=None, kw_only=True)  # type: ignore[arg-type]
+    flops: Floats = field(default=None, kw_only=True)  # type: ignore[arg-type]
+    colocation: Ints = field(default=None, kw_only=True)  # type: ignore[arg-type]
     meta: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -86,21 +86,18 @@ class ComputationGraph:
             for kind, column in self.op_seconds.items()
         }
         put(self, "op_seconds", seconds)
-        num_tensors = np.size(self.tensor_producer)
         producer = _whole(
-            self.tensor_producer, num_tensors, f"{where}: tensors.producer", "tensor", 0, num_ops
+            self.tensor_producer, None, f"{where}: tensors.producer", "tensor", 0, num_ops
         )
         put(self, "tensor_producer", producer)
+        num_tensors = len(producer)
         tensor_bytes = _whole(
             self.tensor_bytes, num_tensors, f"{where}: tensors.bytes", "tensor", 0
         )
         put(self, "tensor_bytes", tensor_bytes)
-        num_edges = np.size(self.edge_tensor)
-        tensor = _whole(
-            self.edge_tensor, num_edges, f"{where}: edges.tensor", "edge", 0, num_tensors
-        )
+        tensor = _whole(self.edge_tensor, None, f"{where}: edges.tensor", "edge", 0, num_tensors)
         consumer = _whole(
-            self.edge_consumer, num_edges, f"{where}: edges.consumer", "edge", 0, num_ops
+            self.edge_consumer, len(tensor), f"{where}: edges.consumer", "edge", 0, num_ops
         )
         key = np.unique(tensor * num_ops + consumer)
         put(self, "edge_tensor", _frozen(key // num_ops))
@@ -121,10 +118,11 @@ class ComputationGraph:
         inside = self._levels < 0
         keep = inside[sources] & inside[targets]
         parent = dict(zip(targets[keep].tolist(), sources[keep].tolist(), strict=True))
-        path = [int(stuck[0])]
-        while path[-1] not in path[:-1]:
-            path.append(parent[path[-1]])
-        cycle = path[path.index(path[-1]) :][::-1]
+        path, seen = [int(stuck[0])], {int(stuck[0])}
+        while (before := parent[path[-1]]) not in seen:
+            path.append(before)
+            seen.add(before)
+        cycle = [*path[path.index(before) :], before][::-1]
         shown = " -> ".join(self.op_names[op] for op in cycle[:5])
         dots = "" if len(cycle) <= 5 else f" -> … ({len(cycle) - 1} ops)"
         raise PlacetoError(f"{where}: has a cycle: {shown}{dots}; a training step must have none")
@@ -220,6 +218,14 @@ def from_document(document: Mapping[str, Any], where: str) -> ComputationGraph:
     for kind, column in seconds.items():
         if not isinstance(column, list):
             raise PlacetoError(f"{where}: op_seconds.{kind} is not a list")
+    optional: dict[str, Any] = {
+        key: ops.get(key) for key in ("param_bytes", "temp_bytes", "colocation", "flops")
+    }
+    if isinstance(optional["flops"], list):
+        optional["flops"] = [
+            _number(value, f"{where}: ops.flops[{index}]")
+            for index, value in enumerate(optional["flops"])
+        ]
     try:
         return ComputationGraph(
             name=name,
@@ -228,7 +234,10 @@ def from_document(document: Mapping[str, Any], where: str) -> ComputationGraph:
             op_seconds={
                 kind: np.array(
                     [
-                        _number(np.inf if value is None else value, f"op_seconds.{kind}[{index}]")
+                        _number(
+                            np.inf if value is None else value,
+                            f"{where}: op_seconds.{kind}[{index}]",
+                        )
                         for index, value in enumerate(column)
                     ],
                     dtype=np.float64,
@@ -239,19 +248,22 @@ def from_document(document: Mapping[str, Any], where: str) -> ComputationGraph:
             tensor_bytes=_column(tensors, "bytes", f"{where}: tensors"),
             edge_tensor=_column(edges, "tensor", f"{where}: edges"),
             edge_consumer=_column(edges, "consumer", f"{where}: edges"),
-            param_bytes=ops.get("param_bytes"),
-            temp_bytes=ops.get("temp_bytes"),
-            colocation=ops.get("colocation"),
-            flops=ops.get("flops"),
+            **optional,
             meta=dict(meta),
         )
     except PlacetoError as error:
         message = str(error)
-        raise PlacetoError(message if message.startswith(where) else f"{where}: {message}") from error
+        raise PlacetoError(
+            message if message.startswith(where) else f"{where}: {message}"
+        ) from error
 
 
 def save_graph(graph: ComputationGraph, path: str | Path) -> None:
-    """Writes a graph file (`.json` or `.json.gz`); equal graphs give equal bytes."""
+    """Writes a graph file (`.json` or `.json.gz`); the same graph gives the same bytes.
+
+    Raises:
+        PlacetoError: the file cannot be written, or `meta` is not JSON.
+    """
     write_json(path, to_document(graph))
 
 
@@ -281,8 +293,11 @@ def _column(table: Mapping[str, Any], key: str, where: str) -> Any:
 
 def _number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise PlacetoError(f"{where} is {value!r}, expected a number of seconds or null")
-    return value
+        raise PlacetoError(f"{where} is {value!r}, expected a number")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise PlacetoError(f"{where} is {value!r}, which is too large") from error
 
 
 def _strings(values: Sequence[str], where: str) -> tuple[str, ...]:
@@ -298,7 +313,12 @@ def _check_length(values: Any, length: int, where: str, row: str) -> None:
 
 
 def _whole(
-    values: ArrayLike, length: int, where: str, row: str, lowest: int, bound: int | None = None
+    values: ArrayLike,
+    length: int | None,
+    where: str,
+    row: str,
+    lowest: int,
+    bound: int | None = None,
 ) -> Ints:
     try:
         array = np.asarray(values)
@@ -306,10 +326,12 @@ def _whole(
         raise PlacetoError(f"{where}: not a list of whole numbers") from error
     if array.ndim != 1:
         raise PlacetoError(f"{where}: expected one value per {row}")
+    if length is None:
+        length = len(array)
     _check_length(array, length, where, row)
     if length and not np.issubdtype(array.dtype, np.integer):
-        floats = array.astype(object)
-        for index, value in enumerate(floats):
+        cells = values if isinstance(values, list | tuple) else array.astype(object)
+        for index, value in enumerate(cells):
             whole = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             if not whole or value != value or value in (np.inf, -np.inf) or value != int(value):
                 raise PlacetoError(f"{where}[{index}] is {value!r}, expected a whole number")
@@ -318,9 +340,7 @@ def _whole(
         raise PlacetoError(f"{where}[{index}] is {array[index]}, must be at least {lowest}")
     if bound is not None and length and (array >= bound).any():
         index = int(np.argmax(array >= bound))
-        raise PlacetoError(
-            f"{where}[{index}] is {array[index]}, but ids go from 0 to {bound - 1}"
-        )
+        raise PlacetoError(f"{where}[{index}] is {array[index]}, but ids go from 0 to {bound - 1}")
     if length and (array.astype(object) > 2**62).any():
         index = int(np.argmax(array.astype(object) > 2**62))
         raise PlacetoError(f"{where}[{index}] is {array[index]}, which is too large (over 2**62)")
@@ -330,7 +350,7 @@ def _whole(
 def _real(values: ArrayLike, length: int, where: str) -> Floats:
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise PlacetoError(f"{where}: not a list of numbers") from error
     if array.ndim != 1:
         raise PlacetoError(f"{where}: expected one value per op")

@@ -17,7 +17,8 @@ from placeto.graph import ComputationGraph, Floats, Ints
 Grouping = Literal["none", "colocation", "auto"] | int | ArrayLike
 
 AUTO_MAX_GROUPS = 128
-LIGHT_SHARE = 0.002
+SOLE_CONSUMER_SHARE = 0.01
+LIGHT_SHARE = 1e-4
 GRADIENT_SCOPES = ("gradient_tape/", "gradients/")
 
 
@@ -48,7 +49,10 @@ def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
         raise PlacetoError(
             f"grouping is {grouping!r}, expected none, colocation, auto, or a number of groups"
         )
-    array = np.asarray(grouping)
+    try:
+        array = np.asarray(grouping)
+    except ValueError as error:
+        raise PlacetoError("grouping is not an array of groups, one an op") from error
     if array.ndim == 0:
         if not np.issubdtype(array.dtype, np.integer) or array < 1:
             raise PlacetoError(f"grouping is {grouping!r}, expected at least 1 group")
@@ -62,8 +66,8 @@ def colocation_groups(graph: ComputationGraph) -> Ints:
     Joined are: ops with the same `colocation` key; an op of a gradient scope
     (`gradient_tape/dense/MatMul/…`) with the forward op that the scope names, or else with the
     first op of the scope; and an op with the only op that consumes anything of it. The last rule
-    would join a whole network through its chain of sole consumers; it therefore never joins two
-    groups that each take more than 0.2% of the step.
+    would join a whole network through its chain of sole consumers; it therefore joins two groups
+    only if together they take at most 1% of the step, or one takes next to nothing (0.01%).
 
     Args:
         graph: the ops.
@@ -82,7 +86,8 @@ def colocation_groups(graph: ComputationGraph) -> Ints:
     share = np.bincount(roots, weights=_op_share(graph), minlength=graph.num_ops).tolist()
     for source, target in zip(sources[sole].tolist(), targets[sole].tolist(), strict=True):
         a, b = merger.root(source), merger.root(target)
-        if a != b and min(share[a], share[b]) <= LIGHT_SHARE:
+        light = min(share[a], share[b]) <= LIGHT_SHARE
+        if a != b and (light or share[a] + share[b] <= SOLE_CONSUMER_SHARE):
             merger.join(a, b)
             share[min(a, b)] += share[max(a, b)]
     return _numbered(merger.roots())
@@ -95,7 +100,8 @@ def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
     "A fast and high quality multilevel scheme for partitioning irregular graphs"): of all
     neighbouring groups those merge first whose shared bytes are largest relative to the product
     of their times. No group grows beyond twice an even share of the time, unless too many groups
-    are left then: the limit doubles until they fit. Groups without a neighbour join the smallest.
+    are left then: the limit doubles until they fit. Groups without a neighbour join one another,
+    the smallest first.
 
     Args:
         graph: the ops.
@@ -108,14 +114,7 @@ def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
     groups = _numbered(op_group)
     limit = 2.0 / max_groups
     while (count := int(groups.max()) + 1) > max_groups:
-        merger = _contract(graph, groups, count, max_groups, limit)
-        if limit > 1:  # every connected part is one group: join the parts, smallest first
-            roots = merger.roots()
-            weight = np.bincount(roots[groups], weights=_op_share(graph), minlength=count)
-            smallest = sorted(set(roots.tolist()), key=lambda root: (weight[root], root))
-            for root in smallest[1 : len(smallest) - max_groups + 1]:
-                merger.join(smallest[0], root)
-        groups = _numbered(merger.roots()[groups])
+        groups = _numbered(_contract(graph, groups, count, max_groups, limit).roots()[groups])
         limit *= 2
     return groups
 
@@ -123,31 +122,43 @@ def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
 def _contract(
     graph: ComputationGraph, op_group: Ints, count: int, max_groups: int, limit: float
 ) -> "_Merger":
-    """Merges neighbours, the closest first, while the merged share of time is within `limit`."""
-    share = np.bincount(op_group, weights=_op_share(graph), minlength=count)
-    weight = (share + 0.1 / max_groups).tolist()
+    """Merges groups, the closest first, while the merged share of time is within `limit`."""
+    share = np.bincount(op_group, weights=_op_share(graph), minlength=count).tolist()
+    least = 0.1 / max_groups  # so that groups of no time at all have an affinity too
     between = _shared_bytes(graph, op_group, count)
     alive = [True] * count
     merger = _Merger(count)
+    left = count
+    # Groups without a neighbour come first: joining them cuts nothing.
+    lone = [(share[group], group) for group in range(count) if not between[group]]
+    heapq.heapify(lone)
+    while left > max_groups and len(lone) > 1:
+        (small, a), (large, b) = heapq.heappop(lone), lone[0]
+        if small + large > limit:
+            break
+        merger.join(a, b)
+        alive[a] = False
+        heapq.heapreplace(lone, (small + large, b))
+        left -= 1
     heap = [
-        (-_affinity(size, weight[a], weight[b]), a, b)
+        (-_affinity(size, share[a] + least, share[b] + least), a, b)
         for a in range(count)
         for b, size in between[a].items()
         if a < b
     ]
     heapq.heapify(heap)
-    while count > max_groups and heap:
+    while left > max_groups and heap:
         score, a, b = heapq.heappop(heap)
-        if not (alive[a] and alive[b]) or weight[a] + weight[b] > limit:
+        if not (alive[a] and alive[b]) or share[a] + share[b] > limit:
             continue
-        current = -_affinity(between[a][b], weight[a], weight[b])
+        current = -_affinity(between[a][b], share[a] + least, share[b] + least)
         if current > score:
             heapq.heappush(heap, (current, a, b))
             continue
         merger.join(a, b)
         alive[b] = False
-        count -= 1
-        weight[a] += weight[b]
+        left -= 1
+        share[a] += share[b]
         del between[a][b]
         for other, size in between[b].items():
             if other == a:
@@ -156,7 +167,8 @@ def _contract(
             between[a][other] = between[other][a] = between[a].get(other, 0) + size
         for other, size in between[a].items():
             pair = (min(a, other), max(a, other))
-            heapq.heappush(heap, (-_affinity(size, weight[a], weight[other]), *pair))
+            affinity = _affinity(size, share[a] + least, share[other] + least)
+            heapq.heappush(heap, (-affinity, *pair))
     return merger
 
 
@@ -218,6 +230,11 @@ def _checked(graph: ComputationGraph, op_group: Ints) -> Ints:
     if op_group.min() < 0:
         op = int(np.argmin(op_group))
         raise PlacetoError(f"grouping[{op}] is {op_group[op]}, groups are numbered from 0")
+    if op_group.max() >= graph.num_ops:
+        op = int(np.argmax(op_group))
+        raise PlacetoError(
+            f"grouping[{op}] is {op_group[op]}, but {graph.num_ops} ops make no more groups than that"
+        )
     missing = np.setdiff1d(np.arange(op_group.max() + 1), op_group)
     if len(missing):
         raise PlacetoError(

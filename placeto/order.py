@@ -35,7 +35,9 @@ def levels(num_nodes: int, sources: Ints, targets: Ints) -> Ints:
         (num_nodes,) levels from 0; -1 for a node on a cycle or behind one.
     """
     start, items = compressed(num_nodes, sources, targets)
-    return _levels(start, items, np.bincount(targets, minlength=num_nodes).astype(np.int64))
+    waiting = np.bincount(targets, minlength=num_nodes).astype(np.int64)
+    level: Ints = _levels(start, items, waiting)
+    return level
 
 
 def topological_order(num_nodes: int, sources: Ints, targets: Ints) -> Ints:
@@ -51,7 +53,8 @@ def topological_order(num_nodes: int, sources: Ints, targets: Ints) -> Ints:
     """
     start, items = compressed(num_nodes, sources, targets)
     waiting = np.bincount(targets, minlength=num_nodes).astype(np.int64)
-    return _kahn(start, items, waiting)
+    order: Ints = _kahn(start, items, waiting)
+    return order
 
 
 @njit(cache=True)

@@ -31,6 +31,7 @@ class Placement:
         seed: the seed the placer was given.
         evaluations: placements simulated in finding it.
         wall_seconds: seconds it took to find.
+        interrupted: whether Ctrl-C ended the search before its time.
     """
 
     problem: PlacementProblem
@@ -42,6 +43,7 @@ class Placement:
     seed: int = 0
     evaluations: int = 1
     wall_seconds: float = 0.0
+    interrupted: bool = False
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Placement):
@@ -123,9 +125,10 @@ def load_placement(
     except (PlacetoError, TypeError) as error:
         raise PlacetoError(f"{path}: op_devices: {error}") from error
     device = np.array([by_name[op_devices[name]] for name in graph.op_names])
-    grouping: Any = document.get("op_group", list(range(graph.num_ops)))
+    op_group = document.get("op_group")
     try:
-        problem = PlacementProblem(graph, cluster, grouping=np.asarray(grouping))
+        grouping: Any = "none" if op_group is None else np.atleast_1d(op_group)
+        problem = PlacementProblem(graph, cluster, grouping=grouping)
     except ValueError as error:
         raise PlacetoError(f"{path}: op_group: {error}") from error
     devices = np.zeros(problem.num_groups, dtype=np.int64)

@@ -179,6 +179,38 @@ class PlacementProblem:
         return np.argsort(first, kind="stable")
 
     @cached_property
+    def group_position(self) -> Ints:
+        """(num_groups,) where each group stands in `group_order`."""
+        position = np.empty(self.num_groups, dtype=np.int64)
+        position[self.group_order] = np.arange(self.num_groups)
+        return position
+
+    @cached_property
+    def dag_edges(self) -> tuple[Ints, Ints]:
+        """Parent and child of each edge of the group graph, two (n,) arrays.
+
+        The edges of `group_edges`, turned to point along `group_order`, each pair once; without
+        cycles in the group graph they are the same edges.
+        """
+        source, target, _ = self.group_edges
+        along = self.group_position[source] < self.group_position[target]
+        parent, child = np.where(along, source, target), np.where(along, target, source)
+        key = np.unique(parent * self.num_groups + child)
+        return key // self.num_groups, key % self.num_groups
+
+    @cached_property
+    def ancestors(self) -> Bools:
+        """(num_groups, num_groups) whether the column is an ancestor of the row by `dag_edges`."""
+        parent, child = self.dag_edges
+        start, parents = compressed(self.num_groups, child, parent)
+        ancestors = np.zeros((self.num_groups, self.num_groups), dtype=bool)
+        for group in self.group_order.tolist():
+            above = parents[start[group] : start[group + 1]]
+            ancestors[group] = ancestors[above].any(axis=0)
+            ancestors[group, above] = True
+        return ancestors
+
+    @cached_property
     def group_ops(self) -> tuple[Ints, Ints]:
         """Compressed rows of the ops of each group: start (num_groups + 1,), ops (num_ops,)."""
         return compressed(self.num_groups, self.op_group, np.arange(self.graph.num_ops))
@@ -244,7 +276,10 @@ class PlacementProblem:
         Raises:
             PlacetoError: wrong shape, not whole numbers, or a device that is not there.
         """
-        array = np.asarray(devices)
+        try:
+            array = np.asarray(devices)
+        except ValueError as error:
+            raise PlacetoError("placement is not an array of device numbers") from error
         if array.shape != (self.num_groups,):
             raise PlacetoError(
                 f"placement has shape {array.shape}, expected ({self.num_groups},): "

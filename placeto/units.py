@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 
 from placeto.errors import PlacetoError
 
@@ -32,7 +33,7 @@ def parse_quantity(value: object, dimension: str, where: str) -> float:
     """
     number = math.nan
     if isinstance(value, int | float) and not isinstance(value, bool):
-        number = float(value)
+        number = math.inf if value > sys.float_info.max else float(max(value, -1))
     elif isinstance(value, str) and (match := _QUANTITY.fullmatch(value)):
         # float() of the exponent notation rounds once, where a product would round twice.
         digits, unit = match.groups()
@@ -46,7 +47,9 @@ def parse_quantity(value: object, dimension: str, where: str) -> float:
         )
     if math.isnan(number) or number < 0:
         units = ", ".join(UNITS[dimension])
-        raise PlacetoError(f"{where} is {value!r}, expected {dimension} such as 1.5 with a unit of {units}")
+        raise PlacetoError(
+            f"{where} is {value!r}, expected {dimension} such as 1.5 with a unit of {units}"
+        )
     return number
 
 

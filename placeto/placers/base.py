@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
 
 Progress = Callable[[str], None]
+
+
+class NotApplicable(PlacetoError):  # noqa: N818 (no fault of the input: another placer is needed)
+    """A placer cannot do anything with this problem, whatever its budget."""
 
 
 def silent(message: str) -> None:
@@ -78,13 +83,3 @@ class Incumbent:
                 self.peak_memory = np.array(outcomes.peak_memory[index])
                 self._excess, self.step_time = float(rank[0]), float(rank[1])
                 self.feasible = bool(outcomes.feasible[index])
-
-
-def all_on(problem: PlacementProblem, device: int) -> Ints:
-    """(num_groups,) every group on one device, as far as it may be there.
-
-    A group that may not be on `device` (a pin, an op without a kernel for it) goes where it runs
-    fastest of the devices that it may be on.
-    """
-    seconds = np.where(problem.allowed, problem.group_seconds, np.inf)
-    return np.where(problem.allowed[:, device], device, seconds.argmin(axis=1))

@@ -28,6 +28,9 @@ def earliest_finish(problem: PlacementProblem) -> Ints:
     inputs = _inputs(problem)
     seconds, memory = problem.group_seconds, problem.group_memory
     room = problem.memory_limit.copy()
+    fixed = problem.allowed.sum(axis=1) == 1
+    # Those that have no choice take their room before any other chooses.
+    np.subtract.at(room, problem.allowed[fixed].argmax(axis=1), memory[fixed])
     device_free = np.zeros(problem.num_devices)
     channel_free = np.zeros(len(p.bandwidth))
     finish = np.zeros(problem.num_groups)
@@ -48,26 +51,26 @@ def earliest_finish(problem: PlacementProblem) -> Ints:
 
     for group in problem.group_order.tolist():
         allowed = np.flatnonzero(problem.allowed[group])
-        fitting = allowed[room[allowed] >= memory[group]]
+        fitting = allowed if fixed[group] else allowed[room[allowed] >= memory[group]]
         if len(fitting) == 0:
             fitting = allowed[[room[allowed].argmax()]]
         finishes = [
             max(ready_at(group, device, channel_free.copy()), device_free[device])
             + seconds[group, device]
-            for device in fitting
+            for device in fitting.tolist()
         ]
-        device = fitting[int(np.argmin(finishes))]
+        device = int(fitting[np.argmin(finishes)])
         device_of[group] = device
         ready_at(group, device, channel_free)
         finish[group] = device_free[device] = min(finishes)
-        room[device] -= memory[group]
+        if not fixed[group]:
+            room[device] -= memory[group]
     return device_of
 
 
 def _inputs(problem: PlacementProblem) -> list[list[tuple[int, int]]]:
     """For each group, the groups before it in the order that feed it, and how many bytes."""
-    position = np.empty(problem.num_groups, dtype=np.int64)
-    position[problem.group_order] = np.arange(problem.num_groups)
+    position = problem.group_position
     inputs: list[list[tuple[int, int]]] = [[] for _ in range(problem.num_groups)]
     edges = zip(*(column.tolist() for column in problem.group_edges), strict=True)
     for source, target, size in edges:

@@ -99,14 +99,18 @@ def place(
     if seed < 0:
         raise PlacetoError(f"seed is {seed}, expected a whole number from 0")
     incumbent = Incumbent(problem, budget_seconds, progress)
+    interrupted = False
     try:
         placer.run(incumbent, np.random.default_rng(seed))
     except KeyboardInterrupt:
         if incumbent.devices is None:
             raise
+        interrupted = True
         progress(f"{method}: interrupted; keeping the best placement so far")
     if incumbent.devices is None or incumbent.peak_memory is None:
-        raise PlacetoError(f"{method}: the budget of {budget_seconds} s was too short for any placement")
+        raise PlacetoError(
+            f"{method}: the budget of {budget_seconds} s was too short for any placement"
+        )
     return Placement(
         problem=problem,
         devices=incumbent.devices,
@@ -117,4 +121,5 @@ def place(
         seed=seed,
         evaluations=incumbent.evaluations,
         wall_seconds=incumbent.seconds,
+        interrupted=interrupted,
     )

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from placeto.errors import PlacetoError
-from placeto.placers.base import Incumbent, all_on
+from placeto.initial import all_on, random_placement
+from placeto.placers.base import Incumbent, NotApplicable
 
 RANDOM_DRAWS = 100
 
@@ -18,13 +18,13 @@ def place_cpu(incumbent: Incumbent, rng: np.random.Generator) -> None:
     """Everything on the best device of kind `cpu`.
 
     Raises:
-        PlacetoError: the cluster has none.
+        NotApplicable: the cluster has none.
     """
     problem = incumbent.problem
     devices = problem.cluster.devices
     cpus = [number for number, device in enumerate(devices) if device.kind == "cpu"]
     if not cpus:
-        raise PlacetoError(
+        raise NotApplicable(
             f"cluster {problem.cluster.name!r} has no device of kind cpu; method cpu needs one"
         )
     incumbent.offer_many([all_on(problem, device) for device in cpus])
@@ -32,5 +32,5 @@ def place_cpu(incumbent: Incumbent, rng: np.random.Generator) -> None:
 
 def place_random(incumbent: Incumbent, rng: np.random.Generator) -> None:
     """The best of 100 placements, each group's device drawn uniformly from those allowed."""
-    weights = rng.random((RANDOM_DRAWS, *incumbent.problem.allowed.shape))
-    incumbent.offer_many(np.where(incumbent.problem.allowed, weights, -1).argmax(axis=2))
+    problem = incumbent.problem
+    incumbent.offer_many([random_placement(problem, rng) for _ in range(RANDOM_DRAWS)])

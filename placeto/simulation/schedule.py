@@ -62,8 +62,14 @@ class Schedule:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
             return NotImplemented
-        mine, theirs = vars(self) | vars(self.transfers), vars(other) | vars(other.transfers)
-        del mine["transfers"], theirs["transfers"]
-        return all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        return all(
+            np.array_equal(mine[name], theirs[name])
+            for mine, theirs in (
+                (vars(self), vars(other)),
+                (vars(self.transfers), vars(other.transfers)),
+            )
+            for name in mine
+            if name != "transfers"
+        )
 
     __hash__ = None  # type: ignore[assignment]

@@ -9,7 +9,7 @@ from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation.kernel import COPIES, TRANSFERS, run, run_batch, workspace
-from placeto.simulation.schedule import Schedule, Transfers
+from placeto.simulation.schedule import Bools, Schedule, Transfers
 
 
 def simulate(problem: PlacementProblem, devices: ArrayLike) -> Schedule:
@@ -75,7 +75,7 @@ class Outcomes:
     step_time: Floats
     peak_memory: Ints
     group_start: Floats
-    feasible: np.ndarray
+    feasible: Bools
 
 
 def simulate_many(
@@ -94,7 +94,10 @@ def simulate_many(
     Raises:
         PlacetoError: `many` has the wrong shape or names a device that is not there.
     """
-    placements = np.asarray(many)
+    try:
+        placements = np.asarray(many)
+    except ValueError as error:
+        raise PlacetoError("placements are not an array of device numbers") from error
     if placements.ndim != 2 or placements.shape[1] != problem.num_groups:
         raise PlacetoError(
             f"placements have shape {placements.shape}, expected (batch, {problem.num_groups})"
@@ -109,7 +112,7 @@ def simulate_many(
     step_time = np.zeros(batch)
     peak = np.zeros((batch, problem.num_devices), dtype=np.int64)
     starts = np.zeros((batch, problem.num_groups if group_start else 0))
-    run_batch(problem.arrays, placements.astype(np.int64), step_time, peak, starts)
+    run_batch(problem.arrays, placements.astype(np.int64, order="C"), step_time, peak, starts)
     feasible = np.isfinite(step_time) & (peak <= problem.memory_limit).all(axis=1)
     return Outcomes(step_time, peak, starts, feasible)
 

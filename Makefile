@@ -1,0 +1,59 @@
+# `make demo` and `make test` need nothing but Python 3.11 or later.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+DEMO_SECONDS ?= 240
+
+.PHONY: demo test test-deep lint format graphs results picture lock clean
+
+demo: $(INSTALLED)
+	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
+		--output demo.json --save demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2
+
+# Thousands of random problems instead of hundreds.
+test-deep: $(INSTALLED)
+	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest tests/simulation tests/test_bounds.py
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The bundled graphs again; the same bytes come out.
+graphs: $(INSTALLED)
+	$(BIN)/python -m placeto.extraction.bundled
+
+# The tables of the README.
+results: $(INSTALLED)
+	$(BIN)/python -m benchmarks.placers
+	$(BIN)/python -m benchmarks.groups
+
+picture: $(INSTALLED)
+	$(BIN)/python -m benchmarks.picture
+
+# Every version, for `make` to install by. Three are pinned by hand: the newest would not fit together.
+lock: $(INSTALLED)
+	mkdir -p build
+	printf 'torch==2.13.0\ntensorflow-cpu==2.21.0\ngymnasium==1.2.2\n' > build/pins.txt
+	$(BIN)/pip-compile --quiet --extra all --extra dev --strip-extras --allow-unsafe \
+		--no-emit-index-url --no-emit-find-links --no-annotate --no-header \
+		--constraint build/pins.txt --output-file build/requirements.lock pyproject.toml
+	sed 's/+cpu$$//' build/requirements.lock > requirements.lock
+
+$(INSTALLED): pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "placeto needs Python 3.11 or later; set PYTHON=…")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build demo demo.json

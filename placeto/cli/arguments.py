@@ -1,0 +1,107 @@
+"""Arguments that several commands share, and the problem that they describe."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Annotated
+
+from tyro.conf import Positional, UseAppendAction, arg
+
+from placeto.cluster import Cluster, load_cluster
+from placeto.errors import PlacetoError
+from placeto.graph import ComputationGraph
+from placeto.grouping import Grouping
+from placeto.problem import PlacementProblem
+
+Json = bool
+Graph = Positional[str]
+File = Annotated[str | None, arg(metavar="FILE")]
+OutputFile = Annotated[str | None, arg(aliases=["-o"], metavar="FILE")]
+GroupingText = Annotated[str, arg(metavar="none|colocation|auto|N")]
+ClusterName = Annotated[str, arg(metavar="PRESET|FILE")]
+Pins = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GROUP=DEVICE")]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemArguments:
+    """What describes a problem, but for its graph.
+
+    Attributes:
+        cluster: A preset (see `placeto list`) or a cluster file.
+        grouping: Which ops are placed together: none, colocation, auto, or at most N groups.
+        pin: Keep a group, given by its number or by one of its ops, on a device.
+    """
+
+    cluster: ClusterName
+    grouping: GroupingText = "auto"
+    pin: Pins = ()
+
+    def load_cluster(self) -> Cluster:
+        """The cluster."""
+        return load_cluster(self.cluster)
+
+    def problem(self, graph: ComputationGraph, cluster: Cluster) -> PlacementProblem:
+        """The problem of placing a graph on the cluster.
+
+        Raises:
+            PlacetoError: an unknown grouping, a pin that makes no sense or cannot be obeyed; see
+                `PlacementProblem`.
+        """
+        problem = PlacementProblem(graph, cluster, parse_grouping(self.grouping))
+        if not self.pin:
+            return problem
+        # The groups of the pinned ops are known only by now; grouping again would be slow.
+        return replace(problem, grouping=problem.op_group, pins=parse_pins(self.pin, problem))
+
+
+def parse_grouping(text: str) -> Grouping:
+    """`none`, `colocation`, `auto` as they are, `128` as a number."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def parse_pins(pins: tuple[str, ...], problem: PlacementProblem) -> Mapping[int, int]:
+    """Pins as group -> device, both by number.
+
+    Args:
+        pins: each `GROUP=DEVICE`: a group's number or the name of one of its ops, a device's name
+            or number.
+        problem: with the grouping that the numbers are of.
+
+    Raises:
+        PlacetoError: not of that form, an unknown op or device, or one group on two devices.
+    """
+    devices: dict[int, int] = {}
+    for pin in pins:
+        name, equals, device_name = pin.rpartition("=")
+        if not (name and equals and device_name):
+            raise PlacetoError(
+                f"--pin {pin}: expected GROUP=DEVICE, such as 0={problem.cluster.devices[0].name}"
+            )
+        try:
+            device = problem.cluster.device_index(device_name)
+        except PlacetoError as error:
+            raise PlacetoError(f"--pin {pin}: {error}") from error
+        group = _group(name, pin, problem)
+        if devices.setdefault(group, device) != device:
+            first, second = (problem.cluster.devices[d].name for d in (devices[group], device))
+            raise PlacetoError(
+                f"--pin {pin}: group {group} is pinned to both {first!r} and {second!r}"
+            )
+    return devices
+
+
+def _group(name: str, pin: str, problem: PlacementProblem) -> int:
+    if name.isascii() and name.isdigit():
+        return int(name)
+    op_names = problem.graph.op_names
+    if name not in op_names:
+        close = get_close_matches(name, op_names, 1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise PlacetoError(
+            f"--pin {pin}: graph {problem.graph.name!r} has no op {name!r}; {hint}give "
+            f"an op's name or a group from 0 to {problem.num_groups - 1}"
+        )
+    return int(problem.op_group[op_names.index(name)])

@@ -1,0 +1,108 @@
+"""What commands print and write."""
+
+import io
+import json
+import math
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placeto.errors import PlacetoError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def note(message: str) -> None:
+    """One line for the person, on stderr."""
+    print(f"placeto: {message}", file=sys.stderr)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout; numbers that are not finite become null."""
+    write(json.dumps(finite(document), allow_nan=False) + "\n")
+
+
+def print_rich(*renderables: "RenderableType") -> None:
+    """Tables on stdout: coloured on a terminal, plain where it is a file or a pipe."""
+    from rich.console import Console  # `placeto --help` does without
+
+    parts = []
+    for renderable in renderables:
+        page = _Page()
+        Console(file=page, highlight=False, markup=False, emoji=False).print(renderable)
+        lines = (line.rstrip() for line in page.getvalue().splitlines())
+        parts.append("\n".join(lines).strip("\n"))
+    write("\n\n".join(parts) + "\n")
+
+
+def finite(document: Any) -> Any:
+    """The document with null for every number that is infinite or NaN, which JSON cannot say."""
+    if isinstance(document, dict):
+        return {key: finite(value) for key, value in document.items()}
+    if isinstance(document, list | tuple):
+        return [finite(value) for value in document]
+    if isinstance(document, float) and not math.isfinite(document):
+        return None
+    return document
+
+
+def check_outputs(*outputs: str | None, inputs: tuple[str | None, ...] = ()) -> None:
+    """Makes sure, before long work starts, that files can be written when it ends.
+
+    Args:
+        outputs: paths that are to be written; None for those not asked for.
+        inputs: paths or bundled names that are read.
+
+    Raises:
+        PlacetoError: a folder is missing or cannot be written to, a path is not that of an
+            ordinary file, or two paths are the same.
+    """
+    taken = {Path(source).resolve() for source in inputs if source is not None}
+    for output in outputs:
+        if output is None:
+            continue
+        path = Path(output)
+        if path.resolve() in taken:
+            raise PlacetoError(f"{output}: would be overwritten; give every file its own name")
+        taken.add(path.resolve())
+        try:
+            if path.exists() and not path.is_file():
+                raise PlacetoError(f"{output}: cannot be written: not an ordinary file")
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise PlacetoError(f"{output}: cannot be written: {error.strerror}") from error
+
+
+class _Page(io.StringIO):
+    """Text that looks to rich like stdout, so that only `write` meets its errors."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return sys.stdout.encoding or "utf-8"
+
+    def isatty(self) -> bool:
+        return sys.stdout.isatty()
+
+
+def write(text: str = "") -> None:
+    """Text on stdout, all of it before this returns.
+
+    Raises:
+        PlacetoError: it cannot be written, unless because nobody reads it.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise PlacetoError(
+            f"standard output: cannot be written: {os.strerror(error.errno or 0)}"
+        ) from error

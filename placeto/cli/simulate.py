@@ -1,0 +1,73 @@
+"""`placeto simulate`."""
+
+import time
+from dataclasses import dataclass
+
+from placeto.cli.arguments import ClusterName, File, Graph
+from placeto.cli.output import check_outputs, note, print_json, print_rich
+from placeto.cli.place import warn_unless_feasible
+from placeto.cluster import load_cluster
+from placeto.graph import load_graph
+from placeto.placement import Placement, load_placement
+from placeto.reports.rows import baseline, device_rows, placement_row
+from placeto.reports.tables import device_table, placement_table
+from placeto.simulation import simulate
+from placeto.simulation.timeline import save_timeline
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulate:
+    """Simulates one training step of a placement.
+
+    Attributes:
+        graph: A bundled graph (see `placeto list`) or a graph file.
+        cluster: A preset (see `placeto list`) or a cluster file.
+        placement: A placement file, as `placeto place -o` writes it.
+        timeline: Timeline to write, for ui.perfetto.dev.
+        json: Print one JSON document instead of text.
+    """
+
+    graph: Graph
+    cluster: ClusterName
+    placement: str
+    timeline: File = None
+    json: bool = False
+
+
+def run(arguments: Simulate) -> int:
+    """Simulates and prints; writes the timeline."""
+    inputs = (arguments.graph, arguments.cluster, arguments.placement)
+    check_outputs(arguments.timeline, inputs=inputs)
+    graph, cluster = load_graph(arguments.graph), load_cluster(arguments.cluster)
+    problem, devices = load_placement(arguments.placement, graph, cluster)
+    begin = time.perf_counter()
+    schedule = simulate(problem, devices)
+    placement = Placement(
+        problem=problem,
+        devices=devices,
+        step_time=schedule.step_time,
+        peak_memory=schedule.peak_memory,
+        feasible=schedule.feasible,
+        wall_seconds=time.perf_counter() - begin,
+    )
+    if arguments.timeline is not None:
+        save_timeline(problem, schedule, arguments.timeline)
+    row = placement_row(placement, baseline(problem), "given")
+    by_device = device_rows(placement)
+    if arguments.json:
+        carried = graph.tensor_bytes[schedule.transfers.tensor]
+        print_json(
+            row
+            | {
+                "by_device": by_device,
+                "transfers": len(schedule.transfers),
+                "transferred_bytes": int(carried.sum()),
+                "timeline": arguments.timeline,
+            }
+        )
+    else:
+        print_rich(placement_table(row), device_table(by_device))
+    if arguments.timeline is not None:
+        note(f"the timeline is in {arguments.timeline}")
+    warn_unless_feasible(placement)
+    return 0

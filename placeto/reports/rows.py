@@ -1,0 +1,108 @@
+"""A placement as one row of JSON, the same for every command."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from placeto.bounds import lower_bound
+from placeto.placement import Placement
+from placeto.placers import place
+from placeto.problem import PlacementProblem
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the placements of one problem are measured by.
+
+    Attributes:
+        single: the best single device's placement; pins are obeyed.
+        lower_bound: seconds that no placement's step time is below.
+    """
+
+    single: Placement
+    lower_bound: float
+
+
+def baseline(problem: PlacementProblem) -> Baseline:
+    """The best single device and the bound of a problem."""
+    return Baseline(place(problem, "single"), lower_bound(problem))
+
+
+def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
+    """A placement as JSON: seconds, bytes, names; null where a number is not finite.
+
+    Args:
+        placement: of the problem that `base` is of.
+        base: what to measure it by.
+        grouping: the grouping as it was asked for.
+
+    Returns:
+        The keys of `placeto place --json` in the design, and: `grouping`, `num_groups`, `ratio`
+        (step time over that of the best single device), `single_device_feasible`, `devices`
+        (names), `memory_limit` (bytes, one a device, as `peak_memory`), `interrupted`.
+    """
+    problem = placement.problem
+    return {
+        "graph": problem.graph.name,
+        "cluster": problem.cluster.name,
+        "method": placement.method,
+        "grouping": grouping,
+        "num_groups": problem.num_groups,
+        "step_time": seconds(placement.step_time),
+        "single_device_step_time": seconds(base.single.step_time),
+        "single_device_feasible": base.single.feasible,
+        "ratio": ratio(placement.step_time, base.single.step_time),
+        "lower_bound": seconds(base.lower_bound),
+        "feasible": placement.feasible,
+        "devices": [device.name for device in problem.cluster.devices],
+        "peak_memory": placement.peak_memory.tolist(),
+        "memory_limit": problem.memory_limit.tolist(),
+        "wall_seconds": placement.wall_seconds,
+        "evaluations": placement.evaluations,
+        "seed": placement.seed,
+        "interrupted": placement.interrupted,
+        "placement": placement.device_names(),
+    }
+
+
+def device_rows(placement: Placement) -> list[Row]:
+    """What each device has of a placement: groups, ops, seconds of work, memory."""
+    problem = placement.problem
+    op_device = placement.devices[problem.op_group]
+    work = problem.op_seconds[np.arange(problem.graph.num_ops), op_device]
+    count = problem.num_devices
+    return [
+        {
+            "device": device.name,
+            "kind": device.kind,
+            "groups": int(groups),
+            "ops": int(ops),
+            "work_seconds": seconds(float(busy)),
+            "peak_memory": int(peak),
+            "memory_limit": device.memory_bytes,
+        }
+        for device, groups, ops, busy, peak in zip(
+            problem.cluster.devices,
+            np.bincount(placement.devices, minlength=count),
+            np.bincount(op_device, minlength=count),
+            np.bincount(op_device, weights=work, minlength=count),
+            placement.peak_memory,
+            strict=True,
+        )
+    ]
+
+
+def seconds(value: float) -> float | None:
+    """Seconds as JSON has them: null where infinite."""
+    return float(value) if math.isfinite(value) else None
+
+
+def ratio(step_time: float, reference: float) -> float | None:
+    """How many times `reference` a step time is; null where that is no number."""
+    if not (math.isfinite(step_time) and math.isfinite(reference) and reference > 0):
+        return None
+    return float(step_time / reference)

@@ -1,0 +1,129 @@
+"""What is in a graph, in its groups, and what a cluster could make of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from placeto.bounds import critical_path, work_bound
+from placeto.cluster import Cluster, Device
+from placeto.graph import ComputationGraph, Floats
+from placeto.grouping import Grouping
+from placeto.problem import PlacementProblem
+from placeto.reports.rows import Baseline, seconds
+
+TOP_TYPES = 10
+
+
+def graph_summary(graph: ComputationGraph, kind: str | None) -> dict[str, Any]:
+    """Sizes, times and op types of a graph.
+
+    Args:
+        graph: the ops.
+        kind: the device kind whose times rank the op types; None if the graph has none.
+
+    Returns:
+        JSON: counts, bytes, FLOP, seconds of one step on each device kind if nothing waits (ops
+        that the kind cannot run left out, and counted in `cannot_run`), and the `TOP_TYPES` op
+        types that take longest.
+    """
+    return {
+        "graph": graph.name,
+        "kind": graph.meta.get("kind"),
+        "source": graph.meta.get("source"),
+        "ops": graph.num_ops,
+        "tensors": graph.num_tensors,
+        "control_dependencies": int((graph.tensor_bytes == 0).sum()),
+        "edges": graph.num_edges,
+        "tensor_bytes": int(graph.tensor_bytes.sum()),
+        "param_bytes": int(graph.param_bytes.sum()),
+        "flops": float(graph.flops.sum()),
+        "op_seconds": {name: float(_finite(column).sum()) for name, column in _columns(graph)},
+        "cannot_run": {
+            name: int(np.isinf(column).sum())
+            for name, column in _columns(graph)
+            if np.isinf(column).any()
+        },
+        "type_kind": kind,
+        "types": _types(graph, np.zeros(graph.num_ops) if kind is None else graph.op_seconds[kind]),
+    }
+
+
+def groups_summary(graph: ComputationGraph, grouping: Grouping, kind: str | None) -> dict[str, Any]:
+    """How many groups a grouping makes, how even they are, what lies between them.
+
+    Args:
+        graph: the ops.
+        grouping: see `PlacementProblem`.
+        kind: the device kind whose times are compared; None if the graph has none.
+
+    Returns:
+        JSON: `num_groups`, `largest_ops`, `largest_time_share` (of the step's work, null if there
+        is none), `time_imbalance` (the largest group's time over the mean), `cut_bytes` (tensors
+        between groups, once for each group that consumes them).
+    """
+    name = kind or "none"
+    column = np.zeros(graph.num_ops) if kind is None else _finite(graph.op_seconds[kind])
+    device = Cluster("any", (Device("any", name, 0),))
+    problem = PlacementProblem(replace(graph, op_seconds={name: column}), device, grouping)
+    time = problem.group_seconds[:, 0]
+    total = float(time.sum())
+    return {
+        "num_groups": problem.num_groups,
+        "largest_ops": int(np.bincount(problem.op_group).max()),
+        "largest_time_share": float(time.max() / total) if total > 0 else None,
+        "time_imbalance": float(time.max() / time.mean()) if total > 0 else None,
+        "cut_bytes": int(problem.group_edges[2].sum()),
+    }
+
+
+def cluster_summary(problem: PlacementProblem, base: Baseline) -> dict[str, Any]:
+    """What a cluster can make of a graph: bounds, and the best single device."""
+    single = base.single
+    devices, counts = np.unique(single.devices, return_counts=True)
+    return {
+        "cluster": problem.cluster.name,
+        "critical_path": seconds(critical_path(problem)),
+        "work_bound": seconds(work_bound(problem)),
+        "lower_bound": seconds(base.lower_bound),
+        "single_device": problem.cluster.devices[devices[counts.argmax()]].name,
+        "single_device_step_time": seconds(single.step_time),
+        "single_device_feasible": single.feasible,
+        "single_device_peak_memory": int(single.peak_memory[devices[counts.argmax()]]),
+        "single_device_memory_limit": int(problem.memory_limit[devices[counts.argmax()]]),
+    }
+
+
+def fastest_kind(graph: ComputationGraph, kinds: tuple[str, ...]) -> str | None:
+    """Of `kinds`, that which runs most of the graph's ops, and of these the fastest."""
+    known = [kind for kind in kinds if kind in graph.op_seconds]
+    columns = graph.op_seconds
+    return min(
+        known,
+        key=lambda kind: (int(np.isinf(columns[kind]).sum()), _finite(columns[kind]).sum()),
+        default=None,
+    )
+
+
+def _types(graph: ComputationGraph, column: Floats) -> list[dict[str, Any]]:
+    names, index, counts = np.unique(graph.op_types, return_inverse=True, return_counts=True)
+    time = np.bincount(index, weights=_finite(column))
+    total = float(time.sum())
+    order = np.lexsort((np.arange(len(names)), -counts, -time))[:TOP_TYPES]
+    return [
+        {
+            "type": str(names[row]),
+            "ops": int(counts[row]),
+            "seconds": float(time[row]),
+            "share": float(time[row] / total) if total > 0 else None,
+        }
+        for row in order
+    ]
+
+
+def _columns(graph: ComputationGraph) -> list[tuple[str, Floats]]:
+    return list(graph.op_seconds.items())
+
+
+def _finite(column: Floats) -> Floats:
+    return np.where(np.isfinite(column), column, 0.0)

@@ -1,0 +1,258 @@
+"""Rich tables: pure functions from rows, as in the JSON, to what is printed."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from placeto.units import format_bytes, format_seconds
+
+Row = Mapping[str, Any]
+
+
+def compare_table(rows: Sequence[Row]) -> Table:
+    """Placers on one problem, one row each; the fastest that fits in memory stands out.
+
+    Args:
+        rows: of one graph, cluster and grouping; see `placement_row`.
+    """
+    first = rows[0]
+    table = _table(
+        f"{first['graph']} on {first['cluster']}, {first['num_groups']} groups",
+        ["method", "step time", "ratio", "peak memory", "fits", "placed", "seconds"],
+        left=("method", "fits"),
+        caption=(
+            f"ratio: step time over {format_time(first['single_device_step_time'])}, "
+            f"{_single(first)}. No placement is below "
+            f"{format_time(first['lower_bound'])}. Peak memory: of the fullest device. "
+            "Placed: placements simulated."
+        ),
+    )
+    fitting = [row["step_time"] for row in rows if row["feasible"]]
+    for row in rows:
+        best = row["feasible"] and row["step_time"] == min(fitting)
+        table.add_row(
+            row["method"],
+            format_time(row["step_time"]),
+            format_ratio(row["ratio"]),
+            format_peak(row["peak_memory"], row["memory_limit"]),
+            format_fit(row),
+            str(row["evaluations"]),
+            f"{row['wall_seconds']:.1f}",
+            style="bold" if best else None,
+        )
+    return table
+
+
+def placement_table(row: Row) -> Table:
+    """One placement: how fast, how good, how it was found."""
+    pairs = {
+        "graph": f"{row['graph']}, {row['num_groups']} groups",
+        "cluster": f"{row['cluster']}, {len(row['devices'])} devices",
+        "method": row["method"],
+        "step time": format_time(row["step_time"]),
+        "ratio": f"{format_ratio(row['ratio'])} of {format_time(row['single_device_step_time'])}, "
+        f"{_single(row)}",
+        "lower bound": format_time(row["lower_bound"]),
+        "fits": format_fit(row),
+    }
+    if row["method"] != "given":
+        pairs["found"] = (
+            f"in {row['wall_seconds']:.1f} s, {row['evaluations']} placements simulated, "
+            f"seed {row['seed']}"
+        )
+    return _pairs(pairs)
+
+
+def device_table(rows: Sequence[Row]) -> Table:
+    """What each device has of a placement; see `device_rows`."""
+    table = _table(
+        "", ["device", "kind", "groups", "ops", "work", "peak memory"], left=("device", "kind")
+    )
+    for row in rows:
+        table.add_row(
+            row["device"],
+            row["kind"],
+            str(row["groups"]),
+            str(row["ops"]),
+            format_time(row["work_seconds"]),
+            format_peak([row["peak_memory"]], [row["memory_limit"]]),
+        )
+    return table
+
+
+def graph_tables(summary: Row) -> list[Table]:
+    """A graph: sizes, seconds a device kind, op types; see `graph_summary`."""
+    pairs = {
+        "graph": summary["graph"],
+        "kind": summary["kind"] or "-",
+        "source": summary["source"] or "-",
+        "ops": str(summary["ops"]),
+        "tensors": f"{summary['tensors']}, {summary['control_dependencies']} of them "
+        "control dependencies",
+        "edges": str(summary["edges"]),
+        "tensor bytes": format_bytes(summary["tensor_bytes"]),
+        "parameters": format_bytes(summary["param_bytes"]),
+        "work": format_flops(summary["flops"]),
+        "op seconds": ", ".join(
+            f"{kind} {format_time(time)}"
+            + (f" (cannot run {cannot} ops)" if (cannot := summary["cannot_run"].get(kind)) else "")
+            for kind, time in summary["op_seconds"].items()
+        )
+        or "-",
+    }
+    where = f" on {summary['type_kind']}" if summary["type_kind"] else ""
+    types = _table(f"op types by time{where}", ["type", "ops", "time", "share"], left=("type",))
+    for row in summary["types"]:
+        types.add_row(
+            row["type"], str(row["ops"]), format_time(row["seconds"]), format_share(row["share"])
+        )
+    return [_pairs(pairs), types]
+
+
+def groups_table(summary: Row) -> Table:
+    """A grouping; see `groups_summary`."""
+    imbalance = summary["time_imbalance"]
+    times = "" if imbalance is None else f", {imbalance:.3g} times the mean"
+    return _pairs(
+        {
+            "groups": str(summary["num_groups"]),
+            "largest": f"{summary['largest_ops']} ops",
+            "longest": f"{format_share(summary['largest_time_share'])} of the work{times}",
+            "cut": f"{format_bytes(summary['cut_bytes'])} between groups",
+        }
+    )
+
+
+def cluster_table(summary: Row) -> Table:
+    """What a cluster can make of a graph; see `cluster_summary`."""
+    peak = format_peak(
+        [summary["single_device_peak_memory"]], [summary["single_device_memory_limit"]]
+    )
+    fits = "fits" if summary["single_device_feasible"] else "does not fit"
+    return _pairs(
+        {
+            "cluster": summary["cluster"],
+            "critical path": format_time(summary["critical_path"]),
+            "work bound": format_time(summary["work_bound"]),
+            "lower bound": format_time(summary["lower_bound"]),
+            "best single": f"{summary['single_device']}: "
+            f"{format_time(summary['single_device_step_time'])}, {fits} in memory: {peak}",
+        }
+    )
+
+
+def list_tables(listing: Mapping[str, Sequence[Row]]) -> list[Table]:
+    """What ships with the package; `graphs`, `clusters`, `placers` and `policies` of `list`."""
+    graphs = _table("graphs", ["name", "ops", "groups", "kind", "source"], right=("ops", "groups"))
+    for row in listing["graphs"]:
+        graphs.add_row(
+            row["name"],
+            str(row["ops"]),
+            str(row["groups"]),
+            row["kind"] or "-",
+            row["source"] or "-",
+        )
+    clusters = _table("clusters", ["name", "devices", "source"])
+    clusters.expand = True
+    devices, source = clusters.columns[1:]
+    devices.max_width = 28
+    # One line of the source: what does not fit is cut, --json has it whole.
+    source.ratio, source.no_wrap, source.overflow = 1, True, "ellipsis"
+    for row in listing["clusters"]:
+        clusters.add_row(
+            row["name"],
+            ", ".join(
+                f"{count} {kind} {format_bytes(size)}"
+                for (kind, size), count in Counter(
+                    (device["kind"], device["memory_bytes"]) for device in row["devices"]
+                ).items()
+            ),
+            " ".join(row["source"].split()),
+        )
+    placers = _table("placers", ["name", "what it does"])
+    for row in listing["placers"]:
+        placers.add_row(row["name"], row["summary"])
+    tables = [graphs, clusters, placers]
+    if listing["policies"]:
+        policies = _table("policies", ["name"])
+        for row in listing["policies"]:
+            policies.add_row(row["name"])
+        tables.append(policies)
+    return tables
+
+
+def format_time(seconds: float | None) -> str:
+    """Seconds for a person; a dash for null."""
+    return "-" if seconds is None else format_seconds(seconds)
+
+
+def format_ratio(ratio: float | None) -> str:
+    """A ratio to three decimals; a dash for null."""
+    return "-" if ratio is None else f"{ratio:.3f}"
+
+
+def format_share(share: float | None) -> str:
+    """A share as percent; a dash for null."""
+    return "-" if share is None else f"{share:.1%}"
+
+
+def format_peak(peaks: Sequence[int], limits: Sequence[int]) -> str:
+    """Peak memory of the fullest device, of its limit."""
+    # A limit of 0 bytes counts as 1, so that it can be divided by.
+    fullest = int(np.argmax(np.asarray(peaks) / np.maximum(limits, 1)))
+    return f"{format_bytes(peaks[fullest])} of {format_bytes(limits[fullest])}"
+
+
+def format_fit(row: Row) -> Text:
+    """Whether a placement is feasible, and if not, why."""
+    if row["feasible"]:
+        return Text("yes")
+    return Text("OOM" if row["step_time"] is not None else "cannot run", style="red")
+
+
+def format_flops(count: float) -> str:
+    """Floating-point operations for a person."""
+    for prefix, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.4g} {prefix}FLOP"
+    return f"{count:.4g} FLOP"
+
+
+def _single(row: Row) -> str:
+    fits = "" if row["single_device_feasible"] else " if it had the memory"
+    return f"the best single device{fits}"
+
+
+def _pairs(pairs: Mapping[str, str | Text]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs.items():
+        table.add_row(name, value if isinstance(value, Text) else Text(value))
+    return table
+
+
+def _table(
+    title: str,
+    columns: Sequence[str],
+    left: Sequence[str] | None = None,
+    right: Sequence[str] = (),
+    caption: str | None = None,
+) -> Table:
+    table = Table(
+        title=title or None,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption=caption,
+        caption_justify="left",
+        pad_edge=False,
+    )
+    for name in columns:
+        is_left = name not in right if left is None else name in left
+        table.add_column(name, justify="left" if is_left else "right", overflow="fold")
+    return table

@@ -1,0 +1,48 @@
+"""Evaluators: what turns placements into step times, and the time that a policy is judged by."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from placeto.errors import PlacetoError
+from placeto.graph import Floats, Ints
+from placeto.problem import PlacementProblem
+from placeto.simulation.simulate import Outcomes, simulate_many
+
+GIB = 2.0**30
+
+Evaluator = Callable[[PlacementProblem, Ints], Outcomes]
+"""An evaluator's protocol: called with a problem and (batch, num_groups) devices, it returns
+`Outcomes`. `simulate_many` is one."""
+
+
+def find_evaluator(evaluator: str | Evaluator) -> Evaluator:
+    """The evaluator of a name, or the evaluator itself.
+
+    Raises:
+        PlacetoError: a name that stands for none.
+    """
+    if callable(evaluator):
+        return evaluator
+    if evaluator == "simulate":
+        return simulate_many
+    raise PlacetoError(
+        f"evaluator is {evaluator!r}, expected simulate, or a callable that takes a problem and "
+        "(batch, num_groups) devices and returns Outcomes"
+    )
+
+
+def penalised_time(problem: PlacementProblem, outcomes: Outcomes, memory_penalty: float) -> Floats:
+    """ρ: step time plus `memory_penalty` for every GiB over the limit, summed over devices.
+
+    Args:
+        problem: whose devices' memory is the limit.
+        outcomes: of a batch of placements.
+        memory_penalty: seconds a GiB.
+
+    Returns:
+        (batch,) seconds.
+    """
+    over = np.maximum(outcomes.peak_memory - problem.memory_limit, 0).sum(axis=1) / GIB
+    penalised: Floats = outcomes.step_time + memory_penalty * over
+    return penalised

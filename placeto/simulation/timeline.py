@@ -1,0 +1,164 @@
+"""Schedules as Chrome-trace JSON, the format that Perfetto (https://ui.perfetto.dev) opens.
+
+The format: "Trace Event Format", Google, 2016. Times are given to the nanosecond.
+"""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from placeto.errors import PlacetoError
+from placeto.files import write_json
+from placeto.problem import PlacementProblem
+from placeto.simulation.memory import memory_over_time
+from placeto.simulation.schedule import Schedule
+
+DEVICES, CHANNELS = 1, 2
+
+Event = dict[str, Any]
+
+
+def timeline(problem: PlacementProblem, schedule: Schedule) -> dict[str, Any]:
+    """The schedule as a Chrome-trace document.
+
+    The process `devices` has a thread a device with a slice an op, and a counter a device with
+    its memory in use; the process `channels` has a thread a channel with a slice a transfer, from
+    its start until its last byte is sent. What takes no time, an op of zero duration or the
+    transfer of a control dependency, is an instant event. Slices on a thread never overlap.
+
+    Args:
+        problem: what was scheduled.
+        schedule: what happened.
+
+    Returns:
+        A JSON document, times in microseconds.
+
+    Raises:
+        PlacetoError: an op of the schedule never finishes.
+    """
+    if not math.isfinite(schedule.step_time):
+        op = int(np.argmin(np.isfinite(schedule.finish)))
+        device = schedule.devices[problem.op_group[op]]
+        raise PlacetoError(
+            f"no timeline of a step that never ends: op {problem.graph.op_names[op]!r} cannot run "
+            f"on {problem.cluster.devices[device].name!r}, or waits for one that cannot run"
+        )
+    cluster = problem.cluster
+    events = [
+        *_track_names(DEVICES, "devices", [device.name for device in cluster.devices]),
+        *_track_names(CHANNELS, "channels", [channel.name for channel in cluster.channels]),
+        *_op_events(problem, schedule),
+        *_transfer_events(problem, schedule),
+        *_memory_events(problem, schedule),
+    ]
+    return {
+        "traceEvents": events,
+        "displayTimeUnit": "ms",
+        "otherData": {
+            "graph": problem.graph.name,
+            "cluster": cluster.name,
+            "step_seconds": schedule.step_time,
+        },
+    }
+
+
+def save_timeline(problem: PlacementProblem, schedule: Schedule, path: str | Path) -> None:
+    """Writes the schedule as a Chrome-trace file (`.json` or `.json.gz`).
+
+    Raises:
+        PlacetoError: an op of the schedule never finishes, or the file cannot be written.
+    """
+    write_json(path, timeline(problem, schedule))
+
+
+def _track_names(process: int, title: str, names: list[str]) -> list[Event]:
+    events = [
+        {"ph": "M", "pid": process, "name": "process_name", "args": {"name": title}},
+        {"ph": "M", "pid": process, "name": "process_sort_index", "args": {"sort_index": process}},
+    ]
+    for thread, name in enumerate(names):
+        track = {"ph": "M", "pid": process, "tid": thread}
+        events.append(track | {"name": "thread_name", "args": {"name": name}})
+        events.append(track | {"name": "thread_sort_index", "args": {"sort_index": thread}})
+    return events
+
+
+def _op_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]:
+    graph, arrays = problem.graph, problem.arrays
+    output_bytes = np.zeros(graph.num_ops, dtype=np.int64)
+    np.add.at(output_bytes, graph.tensor_producer, graph.tensor_bytes)
+    devices = schedule.devices[problem.op_group].tolist()
+    return [
+        _span(DEVICES, devices[op], graph.op_names[op], schedule.start[op], schedule.finish[op])
+        | {
+            "cat": graph.op_types[op],
+            "args": {
+                "op": op,
+                "group": int(arrays.op_group[op]),
+                "output_bytes": int(output_bytes[op]),
+                "param_bytes": int(graph.param_bytes[op]),
+                "temp_bytes": int(graph.temp_bytes[op]),
+            },
+        }
+        for op in np.argsort(schedule.start, kind="stable").tolist()
+    ]
+
+
+def _transfer_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]:
+    graph, transfers = problem.graph, schedule.transfers
+    events: list[Event] = []
+    for index in np.argsort(transfers.start, kind="stable").tolist():
+        tensor, channel = int(transfers.tensor[index]), int(transfers.channel[index])
+        producer = graph.op_names[graph.tensor_producer[tensor]]
+        destinations = np.flatnonzero(transfers.destinations[index]).tolist()
+        span = _span(CHANNELS, channel, producer, transfers.start[index], transfers.sent[index])
+        args = {
+            "tensor": tensor,
+            "producer": producer,
+            "bytes": int(graph.tensor_bytes[tensor]),
+            "destinations": [problem.cluster.devices[device].name for device in destinations],
+            "request": _microseconds(_nanoseconds(transfers.request[index])),
+            "arrival": _microseconds(_nanoseconds(transfers.arrival[index])),
+        }
+        events.append(span | {"cat": "transfer", "args": args})
+    return events
+
+
+def _memory_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]:
+    instants, memory = memory_over_time(problem, schedule)
+    events: list[Event] = []
+    for number, device in enumerate(problem.cluster.devices):
+        used = memory[:, number]
+        changed = np.flatnonzero(np.diff(used, prepend=-1))
+        events.extend(
+            {
+                "ph": "C",
+                "pid": DEVICES,
+                "name": f"memory {device.name}",
+                "ts": _microseconds(_nanoseconds(instants[index])),
+                "args": {"bytes": int(used[index])},
+            }
+            for index in changed.tolist()
+        )
+    return events
+
+
+def _span(process: int, thread: int, name: str, begin: float, end: float) -> Event:
+    # Rounding keeps order, so what does not overlap in seconds does not in nanoseconds.
+    first, last = _nanoseconds(begin), _nanoseconds(end)
+    event = {"pid": process, "tid": thread, "name": name, "ts": _microseconds(first)}
+    if begin == end:
+        return {"ph": "i", "s": "t"} | event
+    return {"ph": "X", "dur": _microseconds(last - first)} | event
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(float(seconds) * 1e9)
+
+
+def _microseconds(nanoseconds: int) -> float:
+    """Microseconds that come back as these nanoseconds, whether a reader cuts or rounds."""
+    value = nanoseconds / 1000
+    return value if int(value * 1000) >= nanoseconds else math.nextafter(value, math.inf)

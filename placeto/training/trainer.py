@@ -1,0 +1,244 @@
+"""The training loop: rollouts, gradient steps, schedules."""
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from placeto.errors import PlacetoError
+from placeto.features import static_features
+from placeto.graph import Ints
+from placeto.models import PlacetoPolicy, PolicyConfig, structure
+from placeto.problem import PlacementProblem
+from placeto.simulation import Evaluator, Outcomes, simulate_many
+from placeto.training.config import TrainingConfig
+from placeto.training.reinforce import Baselines, returns_to_go, update
+from placeto.training.rollout import Rollout, roll_out
+
+MAX_GROUPS = 1024
+
+
+def check_size(problem: PlacementProblem) -> None:
+    """Makes sure that an agent can go through a problem's groups in reasonable time and memory.
+
+    Raises:
+        PlacetoError: there are more than `MAX_GROUPS`.
+    """
+    if problem.num_groups > MAX_GROUPS:
+        raise PlacetoError(
+            f"{problem.graph.name}: {problem.num_groups} groups are too many for an agent that "
+            f"takes a step for each; give a grouping of at most {MAX_GROUPS}, such as auto"
+        )
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """What one update of a training run did.
+
+    Attributes:
+        update: its number, from 1.
+        graph: which problem's episodes it used.
+        step_time: mean of the episodes' last placements, in seconds.
+        best_step_time: least penalised step time of that problem since the start, in seconds.
+        mean_return: mean total reward of the episodes.
+        entropy: of the policy, in nats a state.
+        gradient_norm: before clipping.
+        learning_rate: of this update.
+        episodes: since the start.
+        evaluations: placements evaluated since the start.
+        steps_per_second: environment steps of this update by its wall-clock seconds.
+    """
+
+    update: int
+    graph: str
+    step_time: float
+    best_step_time: float
+    mean_return: float
+    entropy: float
+    gradient_norm: float
+    learning_rate: float
+    episodes: int
+    evaluations: int
+    steps_per_second: float
+
+
+class Trainer:
+    """Trains one policy on one or several problems, in turn, a problem an update.
+
+    Args:
+        problems: what to place; all on clusters with the same number of devices.
+        config: how to train.
+        evaluate: turns placements into step times.
+        visit: told of every batch of placements that is evaluated, and of which problem.
+        starts: (num_groups,) where the episodes of each problem start; default: as configured.
+
+    Raises:
+        PlacetoError: no problem, too many groups, or clusters with different numbers of devices.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[PlacementProblem],
+        config: TrainingConfig,
+        evaluate: Evaluator = simulate_many,
+        visit: Callable[[PlacementProblem, Ints, Outcomes], None] | None = None,
+        starts: Sequence[Ints] | None = None,
+    ) -> None:
+        if not problems:
+            raise PlacetoError("no problem to train on")
+        for problem in problems:
+            check_size(problem)
+        sizes = {problem.num_devices for problem in problems}
+        if len(sizes) > 1:
+            raise PlacetoError(
+                f"problems have {', '.join(map(str, sorted(sizes)))} devices; "
+                "this policy takes one number of devices"
+            )
+        self.problems = list(problems)
+        self.config = config
+        self._evaluate = evaluate
+        self._visit = visit
+        self._starts: list[Ints | None] = list(starts or [None] * len(problems))
+        self._static = [static_features(problem) for problem in problems]
+        self._structures = [structure(problem) for problem in problems]
+        self.rng = np.random.default_rng(config.seed)
+        with torch.random.fork_rng():
+            torch.manual_seed(config.seed)
+            self.policy = PlacetoPolicy(
+                PolicyConfig(
+                    num_devices=sizes.pop(),
+                    width=config.width,
+                    passing=config.passing,
+                    rounds=config.rounds,
+                    pooling=config.pooling,
+                    keep=config.keep,
+                )
+            )
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.learning_rate)
+        self.baselines = Baselines(config.baseline_episodes)
+        self.updates = 0
+        self.episodes = 0
+        self.evaluations = 0
+        self.best = [np.inf] * len(problems)
+
+    def step(self, progress: float | None = None) -> UpdateReport:
+        """Runs the episodes of one update and takes the gradient step.
+
+        Args:
+            progress: how much of the run is over, from 0 to 1, for the schedules; default: by the
+                number of updates.
+
+        Raises:
+            PlacetoError: the gradient is not finite; the policy is left as it was.
+        """
+        began = time.perf_counter()
+        config = self.config
+        if progress is None:
+            progress = self.updates / max(config.updates - 1, 1)
+        progress = min(progress, 1.0)
+        rate = config.learning_rate + progress * (config.final_learning_rate - config.learning_rate)
+        for settings in self.optimizer.param_groups:
+            settings["lr"] = rate
+        index = self.updates % len(self.problems)
+        problem = self.problems[index]
+        rollout = self.roll_out(index, episodes=config.episodes)
+        advantages = self.baselines.advantages(str(index), returns_to_go(rollout.rewards))
+        statistics = update(
+            self.policy,
+            self.optimizer,
+            self._structures[index],
+            rollout,
+            advantages,
+            entropy_bonus=config.entropy_bonus * (1 - progress),
+            gradient_norm=config.gradient_norm,
+        )
+        self.updates += 1
+        self.episodes += config.episodes
+        return UpdateReport(
+            update=self.updates,
+            graph=problem.graph.name,
+            step_time=float(rollout.step_time.mean()),
+            best_step_time=self.best[index],
+            mean_return=float(rollout.rewards.sum(axis=0).mean()),
+            entropy=statistics.entropy,
+            gradient_norm=statistics.gradient_norm,
+            learning_rate=rate,
+            episodes=self.episodes,
+            evaluations=self.evaluations,
+            steps_per_second=rollout.actions.size / (time.perf_counter() - began),
+        )
+
+    def start_from(self, index: int, devices: Ints) -> None:
+        """Makes the next episodes of problem `index` start from other devices.
+
+        The returns of episodes that started elsewhere are forgotten: they are no baseline for
+        these.
+        """
+        self._starts[index] = devices
+        self.baselines.past.pop(str(index), None)
+
+    def roll_out(
+        self, index: int, *, episodes: int, greedy: bool = False, start: Ints | None = None
+    ) -> Rollout:
+        """Runs episodes of problem `index`; see `rollout.roll_out`."""
+        problem = self.problems[index]
+
+        def count(devices: Ints, outcomes: Outcomes) -> None:
+            self.evaluations += len(devices)
+            if self._visit is not None:
+                self._visit(problem, devices, outcomes)
+
+        rollout = roll_out(
+            problem,
+            self._static[index],
+            self._structures[index],
+            self.policy,
+            self.config,
+            self._evaluate,
+            self.rng,
+            episodes=episodes,
+            greedy=greedy,
+            start=self._starts[index] if start is None else start,
+            visit=count,
+        )
+        self.best[index] = min(self.best[index], float(rollout.best_cost.min()))
+        return rollout
+
+    def state(self) -> dict[str, Any]:
+        """All that another trainer of the same problems needs to go on just as this one would.
+
+        It is a copy: what this trainer does later does not change it.
+        """
+        return {
+            "policy": copy.deepcopy(self.policy.state_dict()),
+            "optimizer": copy.deepcopy(self.optimizer.state_dict()),
+            "rng": self.rng.bit_generator.state,
+            "baselines": {
+                key: torch.from_numpy(past.copy()) for key, past in self.baselines.past.items()
+            },
+            "updates": self.updates,
+            "episodes": self.episodes,
+            "evaluations": self.evaluations,
+            "best": list(self.best),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on from a state.
+
+        Raises:
+            PlacetoError: the state is of other problems or another policy.
+        """
+        try:
+            self.policy.load_state_dict(state["policy"])
+            self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
+            self.rng.bit_generator.state = state["rng"]
+            self.baselines.past = {key: past.numpy() for key, past in state["baselines"].items()}
+            self.updates, self.episodes = state["updates"], state["episodes"]
+            self.evaluations, self.best = state["evaluations"], list(state["best"])
+        except (LookupError, RuntimeError, ValueError, TypeError, AttributeError) as error:
+            line = " ".join(str(error).split())
+            raise PlacetoError(f"the resume state does not fit this run: {line}") from error

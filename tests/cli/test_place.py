@@ -1,0 +1,176 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from placeto import PlacementProblem, load_cluster, load_graph, load_placement, simulate
+from placeto.placers import PLACERS, Placer
+
+FORK = ("fork.json", "--cluster", "duo.yaml")
+PLACE = ("place", *FORK, "--grouping", "none", "--method", "etf")
+
+
+def interrupted(incumbent, rng):
+    incumbent.progress("one placement so far")
+    incumbent.offer([1] * incumbent.problem.num_groups)
+    raise KeyboardInterrupt
+
+
+def interrupted_at_once(incumbent, rng):
+    raise KeyboardInterrupt
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """A placer `slow` that Ctrl-C ends when it has one placement."""
+    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", interrupted, anytime=True))
+
+
+def test_json_says_all_that_the_design_promises(placeto):
+    result = placeto(*PLACE, "--json", "--seed", "7")
+    assert result.status == 0
+    row = result.document
+    assert row.pop("wall_seconds") >= 0
+    assert row == {
+        "graph": "by hand",
+        "cluster": "by hand",
+        "method": "etf",
+        "grouping": "none",
+        "num_groups": 4,
+        "step_time": 13.0,  # see test_a_fork_is_split
+        "single_device_step_time": 22.0,
+        "single_device_feasible": True,
+        "ratio": 13 / 22,
+        "lower_bound": 12.0,
+        "feasible": True,
+        "devices": ["d0", "d1"],
+        "peak_memory": [2, 3],
+        "memory_limit": [100, 100],
+        "evaluations": 1,
+        "seed": 7,
+        "interrupted": False,
+        "placement": ["d0", "d0", "d1", "d1"],
+        "output": None,
+        "timeline": None,
+    }
+
+
+def test_text_says_how_fast_how_good_and_where(placeto):
+    result = placeto(*PLACE, "-o", "p.json")
+    assert result.status == 0
+    assert "13 s" in result.out
+    assert "0.591 of 22 s, the best single device" in result.out
+    assert "\x1b" not in result.out
+    assert result.err == "placeto: the placement is in p.json\n"
+
+
+def test_simulate_gives_the_placement_the_same_step_time(placeto):
+    placed = placeto(*PLACE, "-o", "p.json.gz", "--timeline", "t.json", "--json").document
+    shown = placeto("simulate", *FORK, "--placement", "p.json.gz", "--timeline", "u.json", "--json")
+    row = shown.document
+    for key in ("step_time", "peak_memory", "feasible", "placement", "ratio", "lower_bound"):
+        assert row[key] == placed[key]
+    assert row["method"] == "given"
+    assert row["transfers"] == 2
+    assert row["transferred_bytes"] == 2
+    assert [device["work_seconds"] for device in row["by_device"]] == [11.0, 11.0]
+    assert [device["ops"] for device in row["by_device"]] == [2, 2]
+    assert json.loads(Path("t.json").read_text()) == json.loads(Path("u.json").read_text())
+
+
+def test_a_bundled_graph_on_a_preset_comes_back(placeto):
+    argv = ("nmt", "--cluster", "k80x4")
+    placed = placeto("place", *argv, "--method", "etf", "-o", "p.json", "--json").document
+    row = placeto("simulate", *argv, "--placement", "p.json", "--json").document
+    assert row["step_time"] == placed["step_time"]
+    problem, devices = load_placement("p.json", load_graph("nmt"), load_cluster("k80x4"))
+    assert simulate(problem, devices).step_time == placed["step_time"]
+    assert problem.num_groups == placed["num_groups"] == len(placed["placement"])
+
+
+@pytest.mark.parametrize("method", ["single", "random", "expert", "etf"])
+def test_pins_by_number_and_by_op_are_obeyed(placeto, method):
+    argv = ("place", *FORK, "--grouping", "none", "--method", method, "--json")
+    row = placeto(*argv, "--pin", "b=d1", "--pin", "2=0", "--pin", "d=1").document
+    assert row["placement"][1:] == ["d1", "d0", "d1"]
+
+
+def test_a_pin_of_an_op_pins_its_group(placeto):
+    graph = load_graph("nmt")
+    name = graph.op_names[1000]
+    argv = ("place", "nmt", "--cluster", "k80x4", "--method", "random", "--json")
+    row = placeto(*argv, "--pin", f"{name}=gpu3").document
+    group = PlacementProblem(graph, load_cluster("k80x4")).op_group[1000]
+    assert row["placement"][group] == "gpu3"
+
+
+def test_grouping_bounds_the_number_of_groups(placeto):
+    argv = ("place", *FORK, "--method", "etf", "--json")
+    assert placeto(*argv, "--grouping", "none").document["num_groups"] == 4
+    assert placeto(*argv, "--grouping", "2").document["num_groups"] == 2
+
+
+def test_what_does_not_fit_is_said_and_is_no_error(placeto):
+    cluster = Path("duo.yaml").read_text().replace("memory: 100", "memory: 1")
+    Path("tiny.yaml").write_text(cluster)
+    argv = ("place", "fork.json", "--cluster", "tiny.yaml", "--method", "single")
+    result = placeto(*argv, "--json")
+    assert result.status == 0
+    assert result.document["feasible"] is False
+    assert result.document["single_device_feasible"] is False
+    assert result.err == "placeto: warning: out of memory on d0: peak 3 of 1 bytes\n"
+    assert "OOM" in placeto(*argv).out
+
+
+def test_a_step_that_never_ends_is_null(placeto):
+    document = json.loads(Path("fork.json").read_text())
+    document["op_seconds"] = {"k": [1, 10, 10, 1], "other": [1, None, 10, 1]}
+    Path("fork.json").write_text(json.dumps(document))
+    cluster = Path("duo.yaml").read_text()
+    Path("mixed.yaml").write_text("kind: other".join(cluster.rsplit("kind: k", 1)))
+    header = {"format": "placeto.placement", "version": 1}
+    places = {"op_devices": {name: "d1" for name in "abcd"}}
+    Path("p.json").write_text(json.dumps(header | places))
+    argv = ("simulate", "fork.json", "--cluster", "mixed.yaml", "--placement", "p.json")
+    result = placeto(*argv, "--json")
+    assert result.status == 0
+    assert result.document["step_time"] is None
+    assert result.document["ratio"] is None
+    assert result.document["feasible"] is False
+    assert "cannot run" in placeto(*argv).out
+    failed = placeto(*argv, "--timeline", "t.json")
+    assert failed.status == 2
+    assert "op 'b' cannot run on 'd1'" in failed.err
+    assert not Path("t.json").exists()
+
+
+def test_ctrl_c_leaves_the_best_placement_so_far(placeto, slow):
+    argv = ("place", *FORK, "--grouping", "none", "--method", "slow", "-o", "p.json")
+    result = placeto(*argv, "--json")
+    assert result.status == 130
+    assert result.document["interrupted"] is True
+    assert result.document["step_time"] == 22.0
+    lines = result.err.splitlines()
+    assert lines[0] == "slow on by hand: one placement so far"
+    assert lines[-1] == "placeto: interrupted; this is the best placement until then"
+    row = placeto("simulate", *FORK, "--placement", "p.json", "--json").document
+    assert row["placement"] == ["d1"] * 4
+
+
+def test_ctrl_c_before_any_placement_is_one_line(placeto, monkeypatch, tmp_path):
+    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", interrupted_at_once, anytime=True))
+    result = placeto("place", *FORK, "--method", "slow", "-o", "p.json", "--json")
+    assert result.status == 130
+    assert result.out == ""
+    assert result.err == "placeto: interrupted; nothing was found yet\n"
+    assert not Path("p.json").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["duo.yaml", "fork.json"]
+
+
+def test_a_placer_that_fails_leaves_the_old_file(placeto, monkeypatch):
+    Path("p.json").write_text("old")
+    monkeypatch.setitem(PLACERS, "idle", Placer("idle", "", lambda incumbent, rng: None))
+    result = placeto("place", *FORK, "--method", "idle", "-o", "p.json")
+    assert result.status == 2
+    assert "too short for any placement" in result.err
+    assert Path("p.json").read_text() == "old"

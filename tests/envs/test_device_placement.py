@@ -1,0 +1,308 @@
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import placeto
+from placeto.cluster import Channel, Cluster, Device
+from placeto.envs import generator
+from placeto.features import node_features, static_features
+from placeto.simulation import penalised_time, simulate, simulate_many
+from tests.builders import make_cluster, make_graph
+
+
+def make(problem, **options):
+    return gym.make(
+        "DevicePlacement-v0",
+        graph=problem.graph,
+        cluster=problem.cluster,
+        grouping="none",
+        **options,
+    )
+
+
+def play(env, seed, options=None):
+    """Random actions; what happened, as (rewards, observations, infos)."""
+    observation, info = env.reset(seed=seed, options=options)
+    env.action_space.seed(seed)
+    rewards, observations, infos = [], [observation], [info]
+    terminated = False
+    while not terminated:
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        assert not truncated
+        rewards.append(reward)
+        observations.append(observation)
+        infos.append(info)
+    return rewards, observations, infos
+
+
+@pytest.mark.parametrize("reward", ["improvement", "terminal"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"graph": ["inception_v3", "nmt"], "cluster": "k80x2"},
+        {"initial_placement": "random", "sweeps": 2, "traversal": "random"},
+        {"render_mode": "rgb_array", "reward_scale": "seconds"},
+        {"render_mode": "ansi"},
+    ],
+)
+def test_check_env_has_no_complaints(reward, options):
+    env = gym.make("DevicePlacement-v0", reward=reward, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+
+
+def test_every_registered_id_is_checked_above():
+    ours = [name for name, spec in gym.registry.items() if "placeto" in str(spec.entry_point)]
+    assert ours == ["DevicePlacement-v0"]
+
+
+def test_defaults_are_inception_on_four_k80s():
+    env = gym.make("placeto:DevicePlacement-v0").unwrapped
+    env.reset(seed=0)
+    assert env.problem.graph.name == "inception_v3"
+    assert env.problem.cluster.name == "k80x4"
+
+
+@pytest.mark.parametrize("scale", ["seconds", "relative"])
+@pytest.mark.parametrize("graph", ["inception_v3", "nmt"])
+def test_rewards_add_up_to_the_fall_in_step_time(scale, graph):
+    env = gym.make("DevicePlacement-v0", graph=graph, reward_scale=scale)
+    rewards, _, infos = play(env, seed=3)
+    first, last = infos[0]["step_time"], infos[-1]["step_time"]
+    fall = (first - last) / (first if scale == "relative" else 1)
+    assert len(rewards) == env.unwrapped.problem.num_groups
+    assert sum(rewards) == pytest.approx(fall, rel=1e-9)
+
+
+def test_terminal_reward_is_minus_the_last_step_time():
+    env = make(generator.diamond(), reward="terminal", reward_scale="seconds")
+    rewards, _, infos = play(env, seed=1)
+    assert rewards[:-1] == [0.0] * 5
+    assert rewards[-1] == -infos[-1]["step_time"]
+
+
+def test_each_reward_is_what_the_step_changed():
+    problem = generator.diamond()
+    env = make(problem, reward_scale="seconds")
+    env.reset(seed=0)
+    devices = np.zeros(6, dtype=int)
+    for group, device in enumerate([0, 1, 1, 0, 0, 1]):
+        before = simulate(problem, devices).step_time
+        devices[group] = device
+        after = simulate(problem, devices).step_time
+        _, reward, _, _, info = env.step(device)
+        assert reward == before - after
+        assert info["step_time"] == after
+
+
+def test_memory_over_the_limit_costs_seconds_a_gibibyte():
+    graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 2**30, "b": 2**30})
+    env = gym.make(
+        "DevicePlacement-v0",
+        graph=graph,
+        cluster=make_cluster(2, memory=2**30),
+        grouping="none",
+        memory_penalty=5.0,
+        reward_scale="seconds",
+    )
+    _, info = env.reset(seed=0)
+    assert not info["feasible"]
+    assert info["peak_memory"].tolist() == [2**31, 0]
+    _, reward, *_ = env.step(1)
+    # From 2 s and one GiB too much to 1 s and none.
+    assert reward == pytest.approx(1.0 + 5.0)
+
+
+def test_same_seed_same_episode():
+    env = gym.make(
+        "DevicePlacement-v0",
+        graph=["inception_v3", "nmt"],
+        initial_placement="random",
+        traversal="random",
+    )
+    first, second, other = (play(env, seed) for seed in (5, 5, 6))
+    assert first[0] == second[0]
+    for before, after in zip(first[1], second[1], strict=True):
+        for key in before:
+            np.testing.assert_array_equal(before[key], after[key])
+    assert first[0] != other[0]
+
+
+def test_observation_is_the_features_of_the_simulated_state():
+    problem = placeto.PlacementProblem(
+        placeto.load_graph("nmt"), placeto.load_cluster("k80x4"), "auto"
+    )
+    env = gym.make("DevicePlacement-v0", graph=["inception_v3", "nmt"])
+    observation, _ = env.reset(seed=0, options={"graph": "nmt"})
+    devices = np.zeros(problem.num_groups, dtype=np.int64)
+    visited = np.zeros(problem.num_groups, dtype=bool)
+    for step in range(20):
+        current = problem.group_order[step]
+        outcomes = simulate_many(problem, devices[None])
+        expected = node_features(
+            static_features(problem),
+            devices[None],
+            outcomes.group_start,
+            outcomes.step_time,
+            np.array([current]),
+            visited[None],
+        )[0]
+        groups = problem.num_groups
+        np.testing.assert_array_equal(observation["node_features"][:groups], expected)
+        assert not observation["node_features"][groups:].any()
+        assert observation["current_node"] == current
+        assert observation["node_mask"].sum() == groups
+        edges = observation["edge_mask"] == 1
+        np.testing.assert_array_equal(
+            observation["edge_index"][:, edges], np.stack(problem.group_edges[:2])
+        )
+        devices[current] = step % 4
+        visited[current] = True
+        observation, *_ = env.step(step % 4)
+
+
+def test_returned_observations_are_never_written_again():
+    env = make(generator.diamond())
+    observation, _ = env.reset(seed=0)
+    kept = {key: np.copy(value) for key, value in observation.items()}
+    env.step(1)
+    env.reset(seed=1)
+    for key, value in observation.items():
+        np.testing.assert_array_equal(value, kept[key])
+
+
+def test_best_placement_is_the_best_seen():
+    problem = generator.diamond()
+    env = make(problem)
+    _, _, infos = play(env, seed=2)
+    assert infos[-1]["best_step_time"] == min(info["step_time"] for info in infos)
+    best = simulate(problem, infos[-1]["best_placement"])
+    assert best.step_time == infos[-1]["best_step_time"]
+
+
+def test_a_forbidden_action_changes_nothing():
+    graph = placeto.ComputationGraph(
+        name="picky",
+        op_names=["a", "b"],
+        op_types=["Op", "Op"],
+        op_seconds={"x": np.array([1.0, 1.0]), "y": np.array([2.0, np.inf])},
+        tensor_producer=np.array([0]),
+        tensor_bytes=np.array([8]),
+        edge_tensor=np.array([0]),
+        edge_consumer=np.array([1]),
+    )
+    cluster = Cluster(
+        "two kinds",
+        (Device("fast", "x", 100), Device("slow", "y", 100)),
+        (Channel("there", ("fast",), ("slow",), 1.0), Channel("back", ("slow",), ("fast",), 1.0)),
+    )
+    env = gym.make("DevicePlacement-v0", graph=graph, cluster=cluster, grouping="none")
+    observation, _ = env.reset(seed=0)
+    assert observation["action_mask"].tolist() == [1, 1]
+    observation, *_ = env.step(0)
+    assert observation["action_mask"].tolist() == [1, 0]
+    assert env.unwrapped.action_masks().tolist() == [True, False]
+    _, reward, terminated, _, info = env.step(1)
+    assert (reward, terminated, info["step_time"]) == (0.0, True, 2.0)
+
+
+def test_reset_options_pick_graph_and_placement():
+    env = gym.make("DevicePlacement-v0", graph=["inception_v3", "nmt"])
+    groups = env.unwrapped.problems["nmt"].num_groups
+    start = np.arange(groups) % 4
+    observation, info = env.reset(seed=0, options={"graph": "nmt", "placement": start})
+    assert info["graph"] == "nmt"
+    on = observation["node_features"][:groups, 6:10]
+    np.testing.assert_array_equal(on.argmax(axis=1), start)
+
+
+def test_sweeps_lengthen_the_episode():
+    rewards, observations, _ = play(make(generator.fork(), sweeps=3), seed=0)
+    assert len(rewards) == 12
+    assert [int(o["current_node"]) for o in observations] == [0, 1, 2, 3] * 3 + [3]
+
+
+def test_own_evaluator_is_asked():
+    problem = generator.fork()
+    asked = []
+
+    def twice_as_slow(problem, many):
+        asked.append(many.copy())
+        outcomes = simulate_many(problem, many)
+        return type(outcomes)(
+            outcomes.step_time * 2,
+            outcomes.peak_memory,
+            outcomes.group_start * 2,
+            outcomes.feasible,
+        )
+
+    env = make(problem, evaluator=twice_as_slow)
+    _, info = env.reset(seed=0)
+    assert info["step_time"] == pytest.approx(80e-3)
+    env.step(0)
+    assert len(asked) == 1, "an action that keeps the device is not evaluated again"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reward": "speed"}, "reward is 'speed'"),
+        ({"graph": []}, "empty list"),
+        ({"graph": "inception"}, "did you mean inception_v3"),
+        ({"cluster": "k80x3"}, "no such file, and no bundled name"),
+        ({"sweeps": 0}, "sweeps is 0"),
+        ({"memory_penalty": -1}, "memory_penalty is -1"),
+        ({"max_groups": 3}, "the largest graph needs"),
+        ({"evaluator": "guess"}, "evaluator is 'guess'"),
+        ({"graph": ["nmt", "nmt"]}, "two graphs are called 'nmt'"),
+        ({"render_mode": "human"}, "render_mode"),
+    ],
+)
+def test_bad_arguments_are_one_line(options, message):
+    with pytest.raises(placeto.PlacetoError, match=message) as caught:
+        placeto.envs.DevicePlacementEnv(**options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"graph": "resnet"}, "no graph is called 'resnet'"),
+        ({"placement": [0, 1]}, "shape"),
+        ({"placement": [9] * 4}, "device 9"),
+        ({"place": [0] * 4}, "unknown reset option 'place'"),
+    ],
+)
+def test_bad_reset_options(options, message):
+    env = make(generator.fork()).unwrapped
+    with pytest.raises(placeto.PlacetoError, match=message):
+        env.reset(seed=0, options=options)
+
+
+def test_pictures_show_what_is_busy():
+    problem = generator.fork()
+    env = make(problem, render_mode="rgb_array")
+    env.reset(seed=0, options={"placement": [0, 0, 0, 1]})
+    picture = env.render()
+    assert picture.shape == (64, 640, 3)
+    # 30 ms in all: device 0 is busy throughout, device 1 from 11 to 21 ms.
+    busy = (picture[10] != 255).any(axis=1), (picture[42] != 255).any(axis=1)
+    assert busy[0].all()
+    first, last = busy[1].nonzero()[0][[0, -1]]
+    assert (first, last) == (640 * 11 // 30, 640 * 21 // 30 - 1)
+    text = make(problem, render_mode="ansi")
+    text.reset(seed=0, options={"placement": [0, 0, 0, 1]})
+    assert "step time 30 ms" in text.render()
+    assert text.render().count("█" * 18) == 4
+
+
+def test_penalty_is_summed_over_devices():
+    graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 2**30, "b": 2**31})
+    problem = placeto.PlacementProblem(graph, make_cluster(2, memory=2**29), "none")
+    outcomes = simulate_many(problem, np.array([[0, 1]]))
+    assert penalised_time(problem, outcomes, 2.0)[0] == pytest.approx(1.0 + 2.0 * (0.5 + 1.5))

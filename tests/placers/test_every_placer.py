@@ -1,0 +1,137 @@
+"""What holds for every placer that ends by itself."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placeto import PlacementProblem, PlacetoError, place, simulate
+from placeto.placers import PLACERS, Incumbent, NotApplicable, Placer
+from tests.builders import make_cluster, make_graph, make_problem
+from tests.strategies import problems
+
+METHODS = [placer.name for placer in PLACERS.values() if not placer.anytime]
+CHAIN = make_graph({"a": 1.0, "b": 2.0, "c": 1.0}, [("a", 4, ["b"]), ("b", 4, ["c"])])
+
+
+@st.composite
+def pinned(draw: st.DrawFn) -> PlacementProblem:
+    """A random problem of which some groups are pinned to a device that they may be on."""
+    problem = draw(problems(max_ops=20))
+    pins = {
+        group: draw(st.sampled_from(np.flatnonzero(problem.allowed[group]).tolist()))
+        for group in draw(st.sets(st.integers(0, problem.num_groups - 1), max_size=4))
+    }
+    return PlacementProblem(problem.graph, problem.cluster, problem.op_group, pins=pins)
+
+
+@given(problem=pinned(), method=st.sampled_from(METHODS))
+def test_pins_kernels_and_colocation_are_obeyed(problem, method):
+    try:
+        placement = place(problem, method)
+    except NotApplicable:
+        assert method == "cpu"
+        assert "cpu" not in problem.cluster.kinds
+        return
+    groups = np.arange(problem.num_groups)
+    assert problem.allowed[groups, placement.devices].all()
+    for group, device in problem.pins.items():
+        assert placement.devices[group] == device
+    by_op = placement.op_devices()
+    first: dict[int, str] = {}
+    for name, key in zip(problem.graph.op_names, problem.graph.colocation.tolist(), strict=True):
+        if key >= 0:
+            assert by_op[name] == first.setdefault(key, by_op[name])
+
+
+@given(problem=problems(max_ops=20), method=st.sampled_from(["single", "random", "etf"]))
+def test_what_a_placement_says_of_itself_is_what_is_simulated(problem, method):
+    placement = place(problem, method)
+    schedule = simulate(problem, placement.devices)
+    assert placement.step_time == schedule.step_time
+    assert placement.peak_memory.tolist() == schedule.peak_memory.tolist()
+    assert placement.feasible == schedule.feasible
+
+
+@given(problem=problems(max_ops=20), method=st.sampled_from(["single", "random", "expert", "etf"]))
+def test_the_same_seed_gives_the_same_placement(problem, method):
+    assert place(problem, method, seed=5) == place(problem, method, seed=5)
+
+
+def test_other_seeds_draw_other_placements():
+    graph = make_graph({f"op{op}": 1.0 for op in range(60)})
+    problem = make_problem(graph, make_cluster(4))
+    assert place(problem, "random", seed=0) != place(problem, "random", seed=1)
+
+
+def test_random_is_the_best_of_a_hundred():
+    problem = make_problem(CHAIN, make_cluster(2))
+    placement = place(problem, "random")
+    assert placement.evaluations == 100
+    assert placement.step_time == 4.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "eft"}, "no placer is called 'eft'; did you mean etf"),
+        ({"method": "etf", "budget_seconds": 0}, "budget is 0 seconds"),
+        ({"method": "etf", "budget_seconds": float("nan")}, "budget is nan seconds"),
+        ({"method": "etf", "seed": -1}, "seed is -1"),
+        ({"method": "cpu"}, "has no device of kind cpu"),
+    ],
+)
+def test_what_cannot_be_done_is_one_clear_line(arguments, message):
+    with pytest.raises(PlacetoError, match=message):
+        place(make_problem(CHAIN, make_cluster(2)), **arguments)
+
+
+def test_an_interrupt_leaves_the_best_placement_so_far(monkeypatch):
+    def run(incumbent, rng):
+        incumbent.offer([0, 1, 0])
+        incumbent.offer([0, 0, 0])
+        incumbent.offer([0, 0, 1])
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", run, anytime=True))
+    said = []
+    problem = make_problem(CHAIN, make_cluster(2))
+    placement = place(problem, "slow", progress=said.append)
+    assert placement.interrupted
+    assert placement.devices.tolist() == [0, 0, 0]
+    assert placement.evaluations == 3
+    assert "interrupted" in said[-1]
+
+
+def test_an_interrupt_before_the_first_placement_is_an_interrupt(monkeypatch):
+    def run(incumbent, rng):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", run, anytime=True))
+    with pytest.raises(KeyboardInterrupt):
+        place(make_problem(CHAIN, make_cluster(2)), "slow")
+
+
+def test_a_placer_that_offers_nothing_is_an_error(monkeypatch):
+    monkeypatch.setitem(PLACERS, "idle", Placer("idle", "", lambda incumbent, rng: None))
+    with pytest.raises(PlacetoError, match="too short for any placement"):
+        place(make_problem(CHAIN, make_cluster(2)), "idle")
+
+
+def test_feasible_beats_faster_and_less_over_the_limit_beats_faster_too():
+    # Two ops of 1 s and 6 bytes of parameters, independent: together on one device takes 2 s.
+    graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 6, "b": 6})
+    incumbent = Incumbent(make_problem(graph, make_cluster(2, memory=6)), 1.0)
+    incumbent.offer([0, 0])
+    assert not incumbent.feasible
+    incumbent.offer([1, 0])
+    assert incumbent.feasible
+    incumbent.offer([1, 1])
+    assert incumbent.devices.tolist() == [1, 0]
+
+    tight = Incumbent(make_problem(graph, make_cluster(2, memory=5)), 1.0)
+    tight.offer([0, 0])  # 7 bytes over
+    tight.offer([0, 1])  # 2 bytes over
+    assert tight.devices.tolist() == [0, 1]
+    assert not tight.feasible
+    assert tight.evaluations == 2

@@ -1,0 +1,253 @@
+"""Schedules worked out by hand, one comment each. Times in seconds, bandwidth 1 byte/s."""
+
+import numpy as np
+import pytest
+
+import placeto
+from placeto import Channel, Cluster, Device, PlacementProblem, Schedule, simulate
+from tests.builders import make_cluster, make_graph, make_problem
+
+
+def times(schedule: Schedule) -> list[tuple[float, float]]:
+    return list(zip(schedule.start.tolist(), schedule.finish.tolist(), strict=True))
+
+
+def carried(schedule: Schedule) -> list[tuple[int, list[int], float, float, float, float]]:
+    """(tensor, destinations, request, start, sent, arrival), by start and then by channel."""
+    found = schedule.transfers
+    return [
+        (
+            int(found.tensor[i]),
+            np.flatnonzero(found.destinations[i]).tolist(),
+            *(float(column[i]) for column in (found.request, found.start)),
+            *(float(column[i]) for column in (found.sent, found.arrival)),
+        )
+        for i in np.lexsort((found.channel, found.start))
+    ]
+
+
+def test_chain_over_two_devices() -> None:
+    # a [0, 2) on d0; its 3 bytes travel [2, 5); b [5, 9) on d1; its 1 byte travels back [9, 10);
+    # c [10, 11) on d0.
+    graph = make_graph({"a": 2, "b": 4, "c": 1}, [("a", 3, ["b"]), ("b", 1, ["c"])])
+    schedule = simulate(make_problem(graph, make_cluster(2)), [0, 1, 0])
+    assert times(schedule) == [(0, 2), (5, 9), (10, 11)]
+    assert carried(schedule) == [(0, [1], 2, 2, 5, 5), (1, [0], 9, 9, 10, 10)]
+    assert schedule.step_time == 11
+
+
+def test_fork_shares_a_copy() -> None:
+    # a [0, 1) on d0 feeds b, c on d1 and e on d0 with one tensor of 4 bytes. One transfer,
+    # [1, 5), serves both b [5, 6) and c [6, 7), in op order. e starts at once: [1, 2).
+    graph = make_graph({"a": 1, "b": 1, "c": 1, "e": 1}, [("a", 4, ["b", "c", "e"])])
+    schedule = simulate(make_problem(graph, make_cluster(2)), [0, 1, 1, 0])
+    assert carried(schedule) == [(0, [1], 1, 1, 5, 5)]
+    assert times(schedule) == [(0, 1), (5, 6), (6, 7), (1, 2)]
+
+
+def test_two_tensors_to_one_consumer_are_two_transfers() -> None:
+    # a [0, 1) has two outputs of 2 bytes, both read by b on d1: [1, 3) and [3, 5), b [5, 6).
+    graph = make_graph({"a": 1, "b": 1}, [("a", 2, ["b"]), ("a", 2, ["b"])])
+    schedule = simulate(make_problem(graph, make_cluster(2)), [0, 1])
+    assert carried(schedule) == [(0, [1], 1, 1, 3, 3), (1, [1], 1, 3, 5, 5)]
+    assert times(schedule) == [(0, 1), (5, 6)]
+
+
+FORK = make_graph({"a": 1, "b": 1, "c": 1}, [("a", 4, ["c", "b"])])
+
+
+def test_without_multicast_one_transfer_a_destination() -> None:
+    # a [0, 1) on d0; b on d1 and c on d2 read its 4 bytes. b is the lower consumer: its transfer
+    # is [1, 5), the channel rests until 6, and the transfer for c is [6, 10).
+    schedule = simulate(make_problem(FORK, make_cluster(3, overhead=1)), [0, 1, 2])
+    assert carried(schedule) == [(0, [1], 1, 1, 5, 5), (0, [2], 1, 6, 10, 10)]
+    assert times(schedule) == [(0, 1), (5, 6), (10, 11)]
+
+
+def test_with_multicast_one_transfer_serves_all() -> None:
+    # As above, but one transfer [1, 5) serves b and c.
+    schedule = simulate(make_problem(FORK, make_cluster(3, overhead=1, multicast=True)), [0, 1, 2])
+    assert carried(schedule) == [(0, [1, 2], 1, 1, 5, 5)]
+    assert times(schedule) == [(0, 1), (5, 6), (5, 6)]
+
+
+@pytest.mark.parametrize(("shared", "second"), [(True, 4), (False, 2)])
+def test_a_shared_channel_queues(shared: bool, second: float) -> None:
+    # a [0, 1) on d0 sends 3 bytes to c on d1: [1, 4). b [0, 2) on d1 sends 2 bytes to e on d0,
+    # requested at 2. On one channel for all it waits until 4: [4, 6); on its own it is [2, 4).
+    graph = make_graph({"a": 1, "b": 2, "c": 1, "e": 1}, [("a", 3, ["c"]), ("b", 2, ["e"])])
+    schedule = simulate(make_problem(graph, make_cluster(2, shared=shared)), [0, 1, 1, 0])
+    assert carried(schedule) == [
+        (0, [1], 1, 1, 4, 4),
+        (1, [0], 2, second, second + 2, second + 2),
+    ]
+    assert times(schedule) == [(0, 1), (0, 2), (4, 5), (second + 2, second + 3)]
+
+
+def test_ties_go_by_op_order() -> None:
+    # Nothing waits for anything: d0 runs a, c, then e; d1 runs b.
+    schedule = simulate(
+        make_problem(make_graph({"a": 1, "b": 1, "c": 1, "e": 1}), make_cluster(2)), [0, 1, 0, 0]
+    )
+    assert times(schedule) == [(0, 1), (0, 1), (1, 2), (2, 3)]
+
+
+def test_first_ready_goes_before_lower_number() -> None:
+    # On d0: z [0, 3). e (number 2) is ready at 1 when b on d1 finishes and sends 0 bytes; a
+    # (number 0) is ready at 2, after c on d1. e goes first, though a has the lower number.
+    graph = make_graph(
+        {"a": 1, "z": 3, "e": 1, "b": 1, "c": 1}, [("b", 0, ["e", "c"]), ("c", 0, ["a"])]
+    )
+    schedule = simulate(make_problem(graph, make_cluster(2)), [0, 0, 0, 1, 1])
+    assert times(schedule) == [(4, 5), (0, 3), (3, 4), (0, 1), (1, 2)]
+
+
+def test_requests_of_one_instant_go_by_lowest_consumer_then_tensor() -> None:
+    # a and b both finish at 1 on d0. Tensor 0 (a's, 2 bytes) goes to f on d1, number 4; tensor 1
+    # (b's, 1 byte) to e, number 3, and to f; tensor 2 (a's, 3 bytes) to e too. Lowest consumer
+    # that waits: tensor 1 and 2 e, tensor 0 f. So 1 [1, 2), 2 [2, 5), 0 [5, 7).
+    # But a runs first, [0, 1), so b must be elsewhere to finish at 1 as well: on d2, over a
+    # channel that all share.
+    graph = make_graph(
+        {"a": 1, "b": 1, "c": 0, "e": 1, "f": 1},
+        [("a", 2, ["f"]), ("b", 1, ["e", "f"]), ("a", 3, ["e"])],
+    )
+    schedule = simulate(make_problem(graph, make_cluster(3, shared=True)), [0, 2, 0, 1, 1])
+    assert [(row[0], row[3], row[4]) for row in carried(schedule)] == [
+        (1, 1, 2),
+        (2, 2, 5),
+        (0, 5, 7),
+    ]
+    assert times(schedule) == [(0, 1), (0, 1), (1, 1), (5, 6), (7, 8)]
+
+
+def test_zero_durations_chain_within_an_instant() -> None:
+    # At 0 d0 has a (zero) and c [1 s] ready. a runs and finishes at 0, and b, ready at 0 as c is,
+    # has the lower number: b [0, 2) goes before c [2, 3).
+    graph = make_graph({"a": 0, "b": 2, "c": 1}, [("a", 1, ["b"])])
+    schedule = simulate(make_problem(graph, make_cluster(1)), [0, 0, 0])
+    assert times(schedule) == [(0, 0), (0, 2), (2, 3)]
+
+
+def test_channels_start_before_devices_within_an_instant() -> None:
+    # At 0 a (zero, d0) finishes; its empty tensor goes to c on d1 within the instant, where b is
+    # still waiting too since d0, the lower device, was served first: b and c are both ready at 0
+    # and go in op order.
+    graph = make_graph({"a": 0, "c": 1, "b": 1}, [("a", 0, ["c"])])
+    schedule = simulate(make_problem(graph, make_cluster(2)), [0, 1, 1])
+    assert times(schedule) == [(0, 0), (0, 1), (1, 2)]
+    # With a on d1 and b, c on d0, the lower device d0 starts b before a has run.
+    schedule = simulate(make_problem(graph, make_cluster(2)), [1, 0, 0])
+    assert times(schedule) == [(0, 0), (1, 2), (0, 1)]
+
+
+def test_launch_overhead_holds_after_ops_of_some_duration_only() -> None:
+    # a [0, 1) holds d0 until 1.5; the empty b [1.5, 1.5) holds it for no longer; c [1.5, 2.5).
+    # The overhead after c is no part of the step.
+    graph = make_graph({"a": 1, "b": 0, "c": 1})
+    schedule = simulate(make_problem(graph, make_cluster(1, launch_overhead=0.5)), [0, 0, 0])
+    assert times(schedule) == [(0, 1), (1.5, 1.5), (1.5, 2.5)]
+    assert schedule.step_time == 2.5
+
+
+def test_outputs_leave_before_the_launch_overhead_ends() -> None:
+    # a [0, 1) on d0, b on d1 reads 1 byte: [1, 2). d0's overhead until 11 holds nobody else up.
+    graph = make_graph({"a": 1, "b": 1}, [("a", 1, ["b"])])
+    schedule = simulate(make_problem(graph, make_cluster(2, launch_overhead=10)), [0, 1])
+    assert times(schedule) == [(0, 1), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("latency", "overhead", "first", "second"),
+    [(5, 0, 8, 10), (0, 5, 3, 10), (5, 5, 8, 15), (0, 0, 3, 5)],
+)
+def test_latency_delays_arrival_and_overhead_the_next_transfer(
+    latency: float, overhead: float, first: float, second: float
+) -> None:
+    # a [0, 1) sends 2 bytes to b and then 2 to c, both on d1. The first is sent at 3 and arrives
+    # at 3 + latency; the second starts at 3 + overhead and is sent 2 s after that.
+    graph = make_graph({"a": 1, "b": 0, "c": 0}, [("a", 2, ["b"]), ("a", 2, ["c"])])
+    cluster = make_cluster(2, latency=latency, overhead=overhead)
+    schedule = simulate(make_problem(graph, cluster), [0, 1, 1])
+    assert schedule.start.tolist() == [0, first, second]
+    assert schedule.transfers.start.tolist() == [1, 3 + overhead]
+    assert schedule.transfers.sent.tolist() == [3, 5 + overhead]
+
+
+def test_memory_by_hand() -> None:
+    # d0: a has 100 bytes of parameters, throughout. a [0, 1) puts out 10 bytes (t0, for b on d0
+    # and c on d1) and 20 bytes (t1, for nobody), with 5 temporary bytes. So 135 in [0, 1).
+    # At 1, t1 and the temporary bytes go, b [1, 2) starts and puts out 40 (t2, for c): 150.
+    # t0 goes to d1 in [1, 11); t0 stays on d0 until then: 150 in [1, 11). t2 is sent after it,
+    # [11, 51): 140. The peak of d0 is 150, reached although 135 + 40 > 150, since what ends and
+    # what starts at one instant count together.
+    # d1: t0's copy from 1, t2's copy from 11; c [51, 52) with 1 byte of output and 3 temporary:
+    # 10 + 40 + 4 = 54.
+    graph = make_graph(
+        {"a": 1, "b": 1, "c": 1},
+        [("a", 10, ["b", "c"]), ("a", 20, []), ("b", 40, ["c"]), ("c", 1, [])],
+        param_bytes={"a": 100},
+        temp_bytes={"a": 5, "c": 3},
+    )
+    schedule = simulate(make_problem(graph, make_cluster(2, memory=150)), [0, 0, 1])
+    assert times(schedule) == [(0, 1), (1, 2), (51, 52)]
+    assert schedule.peak_memory.tolist() == [150, 54]
+    assert schedule.feasible
+    assert not simulate(make_problem(graph, make_cluster(2, memory=149)), [0, 0, 1]).feasible
+
+
+def test_zero_duration_holds_no_memory_of_its_own() -> None:
+    # a has no duration: its temporary bytes and the output that nobody reads never live.
+    graph = make_graph({"a": 0}, [("a", 7, [])], param_bytes={"a": 2}, temp_bytes={"a": 9})
+    schedule = simulate(make_problem(graph, make_cluster(1)), [0])
+    assert schedule.peak_memory.tolist() == [2]
+
+
+def test_device_that_cannot_run_an_op() -> None:
+    # b cannot run on d1: it starts there at 2 and never ends, and c, which reads it, waits on.
+    graph = make_graph({"a": 1, "b": 1, "c": 1}, [("a", 1, ["b"]), ("b", 1, ["c"])])
+    seconds = {"k": graph.op_seconds["k"], "other": np.array([1, np.inf, 1])}
+    graph = placeto.ComputationGraph(
+        "two kinds", graph.op_names, graph.op_types, seconds, graph.tensor_producer,
+        graph.tensor_bytes, graph.edge_tensor, graph.edge_consumer,
+    )  # fmt: skip
+    cluster = Cluster(
+        "two kinds",
+        (Device("d0", "k", 100), Device("d1", "other", 100)),
+        (Channel("out", ("d0",), ("d1",), 1.0), Channel("back", ("d1",), ("d0",), 1.0)),
+    )
+    problem = PlacementProblem(graph, cluster, "none")
+    assert problem.allowed.tolist() == [[True, True], [True, False], [True, True]]
+    schedule = simulate(problem, [0, 1, 0])
+    assert times(schedule)[:2] == [(0, 1), (2, np.inf)]
+    assert schedule.step_time == np.inf
+    assert not schedule.feasible
+    assert simulate(problem, [1, 0, 1]).feasible
+
+
+def test_p2_8xlarge_has_the_constants_of_placetos_simulator() -> None:
+    # Placeto's released simulator: 7,600 bytes/us, 25 us a transfer, 5.7 us an op, in us here.
+    # a [0, 100) on gpu0. Its 760,000 bytes take 100 us to all others at once: [100, 200); the
+    # channel is free again at 225. b [105.7, 155.7) on gpu0; its 7,600,000 bytes to gpu2 wait for
+    # the channel: [225, 1225). c [200, 230) on gpu1 and d [200, 210) on gpu2, where the next op
+    # may start from 215.7; e, on gpu2, starts when b's tensor is there: [1225, 1235).
+    us = 1e-6
+    graph = make_graph(
+        {"a": 100 * us, "b": 50 * us, "c": 30 * us, "d": 10 * us, "e": 10 * us},
+        [("a", 760_000, ["b", "c", "d"]), ("b", 7_600_000, ["e"])],
+    )
+    graph = placeto.ComputationGraph(
+        "p2", graph.op_names, graph.op_types, {"k80": graph.op_seconds["k"]},
+        graph.tensor_producer, graph.tensor_bytes, graph.edge_tensor, graph.edge_consumer,
+    )  # fmt: skip
+    problem = make_problem(graph, placeto.load_cluster("p2.8xlarge"))
+    assert problem.num_devices == 8
+    schedule = simulate(problem, [0, 0, 1, 2, 2])
+    start = [0, 105.7, 200, 200, 1225]
+    assert (schedule.start / us).tolist() == pytest.approx(start, rel=1e-12)
+    assert schedule.step_time / us == pytest.approx(1235, rel=1e-12)
+    assert len(schedule.transfers) == 2
+    # One device: 5.7 us between ops.
+    schedule = simulate(problem, [3, 3, 3, 3, 3])
+    start = [0, 105.7, 161.4, 197.1, 212.8]
+    assert (schedule.start / us).tolist() == pytest.approx(start, rel=1e-12)

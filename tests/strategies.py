@@ -1,0 +1,181 @@
+"""Hypothesis strategies for graphs, clusters, groupings and placements.
+
+The numbers come from small grids, so that many things happen at the same instant, or are floats
+that hardly ever meet.
+"""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What the costs of one example are drawn from."""
+
+    seconds: st.SearchStrategy[float]
+    bytes: st.SearchStrategy[int]
+    bandwidth: st.SearchStrategy[float]
+    delay: st.SearchStrategy[float]
+
+
+GRID = Scale(
+    seconds=st.sampled_from([0.0, 0.0, 1.0, 1.0, 2.0, 3.0]),
+    bytes=st.sampled_from([0, 1, 1, 2, 4]),
+    bandwidth=st.sampled_from([1.0, 2.0]),
+    delay=st.sampled_from([0.0, 0.0, 1.0, 2.0]),
+)
+# Sums of tenths differ in their last bit with the order of their terms.
+TENTHS = Scale(
+    seconds=st.integers(0, 3).map(lambda n: n * 0.1),
+    bytes=st.integers(0, 3),
+    bandwidth=st.sampled_from([10.0, 3.0]),
+    delay=st.integers(0, 2).map(lambda n: n * 0.1),
+)
+FLOATS = Scale(
+    seconds=st.just(0.0) | st.floats(1e-7, 1e-3),
+    bytes=st.integers(0, 10**7),
+    bandwidth=st.floats(1e9, 1e10),
+    delay=st.floats(0, 1e-4),
+)
+SCALES = st.sampled_from([GRID, GRID, TENTHS, FLOATS])
+KINDS = ("fast", "slow")
+
+
+@st.composite
+def graphs(draw: st.DrawFn, scale: Scale = GRID, max_ops: int = 60) -> ComputationGraph:
+    """Random graphs with costs for the kinds `fast` (finite) and `slow` (sometimes infinite)."""
+    num_ops = draw(st.integers(1, max_ops))
+    # Each op reads outputs of ops before it: (how far back, which output).
+    reads = st.lists(st.tuples(st.integers(1, 12), st.integers(0, 2)), max_size=3)
+    op = st.tuples(
+        scale.seconds,
+        scale.seconds | st.just(np.inf) if draw(st.integers(0, 3)) == 0 else scale.seconds,
+        st.lists(scale.bytes, max_size=3),
+        reads,
+        st.sampled_from([0, 0, 1, 5]),
+        st.sampled_from([0, 0, 2, 7]),
+        st.sampled_from([-1] * 8 + [0, 1]),
+    )
+    ops = draw(st.lists(op, min_size=num_ops, max_size=num_ops))
+    number = list(range(num_ops))
+    if draw(st.booleans()):
+        random.Random(draw(st.integers(0, 1000))).shuffle(number)
+    rank = {new: old for old, new in enumerate(number)}
+    rows = [ops[rank[op]] for op in range(num_ops)]
+
+    producer, sizes, edges = [], [], []
+    tensors: dict[tuple[int, int], int] = {}
+    for old, (_, _, outputs, _, _, _, _) in enumerate(ops):
+        for output, size in enumerate(outputs):
+            tensors[old, output] = len(producer)
+            producer.append(number[old])
+            sizes.append(size)
+    for old, (_, _, _, inputs, _, _, _) in enumerate(ops):
+        for back, output in inputs:
+            if old - back < 0:
+                continue
+            if (old - back, output) not in tensors:  # a control dependency
+                tensors[old - back, output] = len(producer)
+                producer.append(number[old - back])
+                sizes.append(0)
+            edges.append((tensors[old - back, output], number[old]))
+    return ComputationGraph(
+        name="random",
+        op_names=[f"op{op}" for op in range(num_ops)],
+        op_types=["Zero" if row[0] == 0 else "Work" for row in rows],
+        op_seconds={
+            "fast": np.array([row[0] for row in rows]),
+            "slow": np.array([row[1] for row in rows]),
+        },
+        tensor_producer=np.array(producer, dtype=np.int64),
+        tensor_bytes=np.array(sizes, dtype=np.int64),
+        edge_tensor=np.array([tensor for tensor, _ in edges], dtype=np.int64),
+        edge_consumer=np.array([consumer for _, consumer in edges], dtype=np.int64),
+        param_bytes=np.array([row[4] for row in rows]),
+        temp_bytes=np.array([row[5] for row in rows]),
+        colocation=np.array([row[6] for row in rows]),
+    )
+
+
+@st.composite
+def clusters(draw: st.DrawFn, scale: Scale = GRID, max_devices: int = 4) -> Cluster:
+    """Random clusters; the first device is `fast`, so that every op can run somewhere."""
+    count = draw(st.integers(1, max_devices))
+    names = [f"d{index}" for index in range(count)]
+    devices = tuple(
+        Device(
+            name=name,
+            kind="fast" if name == "d0" else draw(st.sampled_from(KINDS)),
+            memory_bytes=draw(st.sampled_from([0, 8, 40, 10**9])),
+            launch_overhead_seconds=draw(scale.delay),
+        )
+        for name in names
+    )
+    layout = draw(st.sampled_from(["pair", "source", "destination", "bus", "mixed"]))
+    served: list[tuple[list[str], list[str]]] = []
+    if layout == "bus":
+        served = [(names, names)]
+    elif layout == "destination":
+        served = [([n for n in names if n != name], [name]) for name in names]
+    else:
+        for name in names:
+            others = [other for other in names if other != name]
+            if layout == "source" or (layout == "mixed" and draw(st.booleans())):
+                served.append(([name], others))
+            else:
+                served.extend(([name], [other]) for other in others)
+    channels = tuple(
+        Channel(
+            name=f"c{index}",
+            sources=tuple(sources),
+            destinations=tuple(destinations),
+            bandwidth=draw(scale.bandwidth),
+            latency_seconds=draw(scale.delay),
+            overhead_seconds=draw(scale.delay),
+            multicast=draw(st.booleans()),
+        )
+        for index, (sources, destinations) in enumerate(served if count > 1 else [])
+    )
+    return Cluster("random", devices, channels)
+
+
+@st.composite
+def problems(
+    draw: st.DrawFn, max_ops: int = 60, scales: st.SearchStrategy[Scale] = SCALES
+) -> PlacementProblem:
+    """Random problems, under any kind of grouping."""
+    scale = draw(scales)
+    graph = draw(graphs(scale, max_ops))
+    cluster = draw(clusters(scale))
+    grouping: Any = draw(st.sampled_from(["none", "none", "colocation", "auto", 5, "array"]))
+    if grouping == "array":
+        grouping = draw(groupings(graph))
+    return PlacementProblem(graph, cluster, grouping)
+
+
+@st.composite
+def groupings(draw: st.DrawFn, graph: ComputationGraph) -> np.ndarray:
+    """Random groups that keep together what must be."""
+    label = st.integers(0, 9)
+    labels = np.array(draw(st.lists(label, min_size=graph.num_ops, max_size=graph.num_ops)))
+    labels = np.where(graph.colocation >= 0, 10 + graph.colocation, labels)
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def placements(problem: PlacementProblem) -> st.SearchStrategy[list[int]]:
+    """Random devices for the groups, those included that cannot run an op."""
+    device = st.integers(0, problem.num_devices - 1)
+    return st.lists(device, min_size=problem.num_groups, max_size=problem.num_groups)
+
+
+@st.composite
+def placed(draw: st.DrawFn, max_ops: int = 60) -> tuple[PlacementProblem, list[int]]:
+    """A random problem with a random placement."""
+    problem = draw(problems(max_ops))
+    return problem, draw(placements(problem))

@@ -1,0 +1,235 @@
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placeto import Channel, Cluster, Device, PlacetoError, load_cluster, save_cluster
+from placeto.bundle import names
+from placeto.cluster import from_document, to_document
+from tests.strategies import clusters
+
+PRESETS = names("clusters", (".yaml",))
+
+VALID = """
+name: two-gpus
+devices:
+  - {name: gpu0, kind: k80, memory: 12GiB, launch_overhead: 5.7us, tensorflow: "/device:GPU:0"}
+  - {name: gpu1, kind: k40, memory: 11000}
+channels:
+  - {name: out0, from: [gpu0], to: [gpu1], bandwidth: 7.6GB/s, overhead: 25us, multicast: true}
+  - {name: out1, from: [gpu1], to: [gpu0], bandwidth: 7.6GB/s, latency: 1us}
+"""
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    document = yaml.safe_load(VALID)
+    *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    table = document
+    for key in parents:
+        table = table[key]
+    if value is ...:
+        del table[last]
+    else:
+        table[last] = value
+    return document
+
+
+def test_fields_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(VALID)
+    assert load_cluster(tmp_path / "c.yaml") == Cluster(
+        "two-gpus",
+        (
+            Device("gpu0", "k80", 12 * 2**30, 5.7e-6, "/device:GPU:0"),
+            Device("gpu1", "k40", 11000, 0.0, None),
+        ),
+        (
+            Channel("out0", ("gpu0",), ("gpu1",), 7.6e9, 0.0, 25e-6, True),
+            Channel("out1", ("gpu1",), ("gpu0",), 7.6e9, 1e-6, 0.0, False),
+        ),
+    )
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets(tmp_path: Path, preset: str) -> None:
+    cluster = load_cluster(preset)
+    assert cluster.name == preset
+    assert len(cluster.source) > 40
+    off_diagonal = ~np.eye(cluster.num_devices, dtype=bool)
+    assert (cluster.channel_between[off_diagonal] >= 0).all()
+    assert (cluster.channel_between.diagonal() == -1).all()
+    save_cluster(cluster, tmp_path / "c.yaml")
+    assert load_cluster(tmp_path / "c.yaml") == cluster
+
+
+def test_preset_names() -> None:
+    papers = {
+        f"{kind}x{n}{cpu}" for kind in ("k80", "k40") for n in (2, 4, 8) for cpu in ("", "-cpu")
+    }
+    today = {"p2.8xlarge", "v100x8-nvlink", "a100x8", "h100x8", "a100x2-v100x2-cpu"}
+    assert papers | today <= set(PRESETS)
+    for name in papers:
+        kind, _, rest = name.partition("x")
+        devices = [device.kind for device in load_cluster(name).devices]
+        assert devices == [kind] * int(rest[0]) + ["cpu"] * rest.endswith("-cpu")
+
+
+@given(clusters())
+def test_there_and_back(cluster: Cluster) -> None:
+    text = yaml.safe_dump(to_document(cluster), sort_keys=False)
+    assert from_document(yaml.safe_load(text), "here") == cluster
+
+
+def test_device_index() -> None:
+    cluster = from_document(yaml.safe_load(VALID), "here")
+    assert [cluster.device_index(name) for name in ("gpu0", "gpu1", "1", 0)] == [0, 1, 1, 0]
+    for name in ("gpu2", "2", "-1", "²", ""):
+        with pytest.raises(PlacetoError, match=r"there is no device '.*'; devices: gpu0, gpu1"):
+            cluster.device_index(name)
+
+
+CHANNEL = {"name": "more", "from": ["gpu0"], "to": ["gpu1"], "bandwidth": "1GB/s"}
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (changed("channels.1", CHANNEL | {"to": []}),
+         "no channel leads from 'gpu1' to 'gpu0'; every ordered pair needs exactly one"),
+        (changed("channels", []), "no channel leads from 'gpu0' to 'gpu1'"),
+        (changed("channels.1", CHANNEL),
+         "both 'out0' and 'more' lead from 'gpu0' to 'gpu1'; every ordered pair needs exactly"),
+        (changed("channels.0.to", ["gpu7"]),
+         "channel 'out0': there is no device 'gpu7'; devices: gpu0, gpu1"),
+        (changed("channels.0.from", "gpu0"), "channels[0]: from is 'gpu0', expected a list"),
+        (changed("channels.0.to", [1]), "channels[0]: to is 1, expected text"),
+        (changed("channels.0.multicast", "yes"), "channels[0]: multicast is 'yes', expected true"),
+        (changed("channels.0.bandwidth", "7GB"), "channels[0]: bandwidth is '7GB', expected byt"),
+        (changed("channels.0.bandwidth", 0), "channel 'out0': bandwidth is 0.0, expected a finite"),
+        (changed("channels.0.bandwidth", math.inf), "channel 'out0': bandwidth is inf, expected a"),
+        (changed("channels.0.latency", -1), "channels[0]: latency is -1, expected seconds"),
+        (changed("channels.0.latency", math.inf), "channels[0]: latency is infinite, expected"),
+        (changed("channels.0.overhead", "5GB"), "channels[0]: overhead is '5GB', expected seconds"),
+        (changed("channels.0.name", "out1"), "channel name 'out1' stands twice; names must be uni"),
+        (changed("channels.0.speed", 1), "channels[0]: unknown key 'speed'; known: name, from, to"),
+        (changed("channels.0.bandwidth", ...), "channels[0]: key 'bandwidth' is missing"),
+        (changed("channels.0", "x"), "channels[0]: expected keys and values, found str"),
+        (changed("devices", []), "has no devices"),
+        (changed("devices", {"gpu0": 1}), "devices is {'gpu0': 1}, expected a list"),
+        (changed("devices.0.memory", "12GiB/s"), "devices[0]: memory is '12GiB/s', expected bytes"),
+        (changed("devices.0.memory", -5), "devices[0]: memory is -5, expected bytes such as"),
+        (changed("devices.0.memory", math.nan), "devices[0]: memory is nan, expected bytes"),
+        (changed("devices.0.memory", 10**400), "devices[0]: memory is 1000"),
+        (changed("devices.0.memory", True), "devices[0]: memory is True, expected bytes"),
+        (changed("devices.0.memory", ...), "devices[0]: key 'memory' is missing"),
+        (changed("devices.0.launch_overhead", "5 miles"), "launch_overhead is '5 miles', expe"),
+        (changed("devices.0.name", "gpu1"), "device name 'gpu1' stands twice; names must be"),
+        (changed("devices.0.kind", 80), "devices[0]: kind is 80, expected text"),
+        (changed("devices.0.tensorflow", 0), "devices[0]: tensorflow is 0, expected text"),
+        (changed("devices.1.bandwidth", 1), "devices[1]: unknown key 'bandwidth'; known: name, ki"),
+        (changed("speed", 1), "unknown key 'speed'; known: name, devices, channels, source"),
+        (changed("name", ...), "key 'name' is missing"),
+        (changed("name", 3), "name is 3, expected text"),
+    ],
+)  # fmt: skip
+def test_invalid_files(tmp_path: Path, document: Any, message: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump(document))
+    with pytest.raises(PlacetoError) as caught:
+        load_cluster(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "{", "\x00", "a: 2020-13-45", "a: !!int ''", "a: !!float ''", "a: !!timestamp x",
+     "a: !!bool x", "a: !!python/object:os.system x", "? [1]\n: 2", "a: " + "9" * 5000,
+     "[" * 20_000],
+)  # fmt: skip
+def test_not_yaml(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(PlacetoError, match="not valid YAML") as caught:
+        load_cluster(tmp_path / "c.yaml")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "7", "[1, 2]", "null"])
+def test_not_a_mapping(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(PlacetoError, match=r"c\.yaml: expected keys and values, found"):
+        load_cluster(tmp_path / "c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("device", "channel", "message"),
+    [
+        ({"memory_bytes": -1}, {}, "device 'a': memory_bytes is -1, expected a finite number"),
+        ({"launch_overhead_seconds": -1.0}, {}, "device 'a': launch_overhead_seconds is -1.0"),
+        ({"launch_overhead_seconds": math.nan}, {}, "device 'a': launch_overhead_seconds is nan"),
+        ({}, {"latency_seconds": -1.0}, "channel 'ab': latency_seconds is -1.0"),
+        ({}, {"overhead_seconds": math.inf}, "channel 'ab': overhead_seconds is inf"),
+        ({}, {"bandwidth": -1.0}, "channel 'ab': bandwidth is -1.0"),
+        ({}, {"bandwidth": math.nan}, "channel 'ab': bandwidth is nan"),
+    ],
+)
+def test_constructor(device: dict[str, Any], channel: dict[str, Any], message: str) -> None:
+    a = Device(**({"name": "a", "kind": "k", "memory_bytes": 1} | device))
+    ends: dict[str, Any] = {"sources": ("a", "b"), "destinations": ("a", "b")}
+    ab = Channel(**({"name": "ab", "bandwidth": 1.0} | ends | channel))
+    with pytest.raises(PlacetoError, match=message):
+        Cluster("c", (a, Device("b", "k", 1)), (ab,))
+
+
+def test_shared_channel_serves_every_pair_but_the_diagonal() -> None:
+    devices = tuple(Device(name, "k", 1) for name in "abc")
+    cluster = Cluster("bus", devices, (Channel("bus", tuple("abc"), tuple("abc"), 1.0),))
+    assert cluster.channel_between.tolist() == [[-1, 0, 0], [0, -1, 0], [0, 0, -1]]
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_mutated_documents(data: st.DataObject) -> None:
+    document = copy.deepcopy(yaml.safe_load(VALID))
+    for _ in range(data.draw(st.integers(1, 3))):
+        table: Any = document
+        while True:
+            keys = list(table) if isinstance(table, dict) else list(range(len(table)))
+            key = data.draw(st.sampled_from(keys))
+            if not isinstance(table[key], dict | list) or not table[key]:
+                break
+            if data.draw(st.integers(0, 3)) == 0:
+                break
+            table = table[key]
+        if data.draw(st.booleans()) and len(table) > 1:
+            del table[key]
+        else:
+            table[key] = data.draw(SCALARS | st.lists(SCALARS, max_size=3))
+    try:
+        cluster = from_document(document, "here")
+    except PlacetoError as error:
+        assert str(error).startswith("here: ")
+        assert "\n" not in str(error)
+    else:
+        assert from_document(to_document(cluster), "here") == cluster
+
+
+@settings(max_examples=200)
+@given(text=st.text() | st.sampled_from(PRESETS), cut=st.integers(0, 400))
+def test_any_text(tmp_path_factory: pytest.TempPathFactory, text: str, cut: int) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_text(text[:cut] + VALID[cut:], encoding="utf-8", errors="surrogatepass")
+    try:
+        load_cluster(path)
+    except PlacetoError as error:
+        assert str(error).startswith(f"{path}: ")
+        assert "\n" not in str(error)

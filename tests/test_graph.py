@@ -1,0 +1,326 @@
+import copy
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import placeto
+from placeto import ComputationGraph, PlacetoError, load_graph, save_graph
+from placeto.files import write_json
+from placeto.graph import from_document, to_document
+from tests.builders import make_graph
+from tests.strategies import graphs
+
+VALID: dict[str, Any] = {
+    "format": "placeto.graph",
+    "version": 1,
+    "name": "three",
+    "meta": {"from": ["nowhere", 1, None]},
+    "ops": {
+        "name": ["a", "b", "c"],
+        "type": ["Conv2D", "Relu", "Relu"],
+        "param_bytes": [4, 0, 0],
+        "temp_bytes": [0, 7, 0],
+        "colocation": [-1, 0, 0],
+        "flops": [1e9, 0, 0],
+    },
+    "op_seconds": {"k80": [1e-3, 2e-4, 0], "cpu": [5e-2, None, 1e-2]},
+    "tensors": {"producer": [0, 1], "bytes": [1024, 0]},
+    "edges": {"tensor": [0, 0, 1], "consumer": [1, 2, 2]},
+}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    document = copy.deepcopy(VALID)
+    *parents, last = path.split(".")
+    table = document
+    for key in parents:
+        table = table[key]
+    if value is ...:
+        del table[last]
+    else:
+        table[last] = value
+    return document
+
+
+def assert_one_line(message: str) -> None:
+    assert message == " ".join(message.splitlines())
+
+
+@given(graphs())
+def test_document_there_and_back(graph: ComputationGraph) -> None:
+    document = json.loads(json.dumps(to_document(graph), allow_nan=False))
+    assert from_document(document, "here") == graph
+
+
+@pytest.mark.parametrize("name", ["g.json", "g.json.gz"])
+@pytest.mark.parametrize("source", ["inception_v3", "nmt"])
+def test_file_round_trip_has_equal_bytes(tmp_path: Path, source: str, name: str) -> None:
+    graph = load_graph(source)
+    save_graph(graph, tmp_path / name)
+    again = load_graph(tmp_path / name)
+    assert again == graph
+    save_graph(again, tmp_path / f"again-{name}")
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"again-{name}").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, f"again-{name}"])
+
+
+def test_optional_columns() -> None:
+    document = changed("meta", ...)
+    for column in ("param_bytes", "temp_bytes", "colocation", "flops"):
+        del document["ops"][column]
+    graph = from_document(document, "here")
+    assert graph.param_bytes.tolist() == graph.temp_bytes.tolist() == [0, 0, 0]
+    assert graph.flops.tolist() == [0, 0, 0]
+    assert graph.colocation.tolist() == [-1, -1, -1]
+    assert graph.meta == {}
+
+
+def test_null_seconds_are_infinite() -> None:
+    assert from_document(VALID, "here").op_seconds["cpu"].tolist() == [5e-2, np.inf, 1e-2]
+    assert to_document(from_document(VALID, "here")) == VALID
+
+
+def test_edges_are_sorted_and_merged() -> None:
+    document = changed("edges", {"tensor": [1, 0, 0, 1], "consumer": [2, 2, 1, 2]})
+    assert from_document(document, "here") == from_document(VALID, "here")
+
+
+def test_equality_sees_every_field() -> None:
+    graph = from_document(VALID, "here")
+    others = [
+        changed("name", "other"), changed("meta", {}), changed("ops.name", ["a", "b", "d"]),
+        changed("ops.type", ["X", "Relu", "Relu"]), changed("ops.param_bytes", [5, 0, 0]),
+        changed("ops.temp_bytes", [0, 0, 0]), changed("ops.colocation", [-1, -1, -1]),
+        changed("ops.flops", [0, 0, 0]), changed("op_seconds.k80", [1e-3, 2e-4, 1]),
+        changed("tensors.producer", [0, 0]), changed("tensors.bytes", [1024, 1]),
+        changed("edges", {"tensor": [0, 1], "consumer": [1, 2]}),
+    ]  # fmt: skip
+    assert all(from_document(other, "here") != graph for other in others)
+    assert graph != VALID
+
+
+def test_arrays_are_copied_and_read_only() -> None:
+    seconds = np.ones(1)
+    graph = ComputationGraph("g", ["a"], ["A"], {"k": seconds}, [], [], [], [])
+    seconds[0] = 2
+    assert graph.op_seconds["k"][0] == 1
+    for array in (graph.op_seconds["k"], graph.param_bytes, graph.flops, graph.colocation):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 3
+
+
+@given(graphs())
+def test_topological_order(graph: ComputationGraph) -> None:
+    g = nx.DiGraph()
+    g.add_nodes_from(range(graph.num_ops))
+    g.add_edges_from(zip(*(ends.tolist() for ends in graph.op_edges), strict=True))
+    assert graph.topological_order.tolist() == list(nx.lexicographical_topological_sort(g))
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (changed("format", "placeto.cluster"), "format is 'placeto.cluster', expected 'placeto.g"),
+        (changed("format", ...), "format is None, expected 'placeto.graph'"),
+        (changed("version", 2), "version 2 of placeto.graph is later than this placeto reads (1)"),
+        (changed("version", "1"), "version is '1', expected a whole number from 1"),
+        (changed("version", True), "version is True, expected a whole number from 1"),
+        (changed("version", 0), "version is 0, expected a whole number from 1"),
+        (changed("name", 5), "name is 5, expected a string"),
+        (changed("meta", [1]), "meta is not an object"),
+        (changed("ops", ...), "'ops' is missing or not an object of columns"),
+        (changed("tensors", []), "'tensors' is missing or not an object of columns"),
+        (changed("ops.name", ...), "ops.name is missing or not a list"),
+        (changed("ops.type", "abc"), "ops.type is missing or not a list"),
+        (changed("tensors.bytes", ...), "tensors.bytes is missing or not a list"),
+        (changed("edges.consumer", None), "edges.consumer is missing or not a list"),
+        (changed("op_seconds.k80", 1.0), "op_seconds.k80 is not a list"),
+        (changed("op_seconds.k80", [1, "x", 1]), "op_seconds.k80[1] is 'x', expected a number"),
+        (changed("op_seconds.k80", [1, True, 1]), "op_seconds.k80[1] is True, expected a number"),
+        (changed("op_seconds.k80", [1, 10**400, 1]), "op_seconds.k80[1] is 1000"),
+        (changed("op_seconds.k80", [1, -2.5, 1]), "op_seconds.k80[1] is -2.5, must not be neg"),
+        (changed("op_seconds.k80", [1, 1, np.nan]), "op_seconds.k80[2] is nan, must not be neg"),
+        (changed("op_seconds.k80", [1, 1]), "op_seconds.k80 has 2 values, expected 3, one per op"),
+        (changed("ops.name", ["a", 2, "c"]), "ops.name[1] is 2, expected a string"),
+        (changed("ops.name", ["a", "b", "a"]), "op name 'a' stands twice; names must be unique"),
+        (changed("ops.name", []), "has no ops"),
+        (changed("ops.type", ["A", "B"]), "ops.type has 2 values, expected 3, one per op"),
+        (changed("ops.param_bytes", [1, 2]), "ops.param_bytes has 2 values, expected 3, one per"),
+        (changed("ops.param_bytes", [1, -2, 0]), "ops.param_bytes[1] is -2, must be at least 0"),
+        (changed("ops.param_bytes", [1, 1.5, 0]), "ops.param_bytes[1] is 1.5, expected a whole"),
+        (changed("ops.param_bytes", [0, 0, "x"]), "ops.param_bytes[2] is 'x', expected a whole"),
+        (changed("ops.param_bytes", [0, True, None]), "ops.param_bytes[1] is True, expected a wh"),
+        (changed("ops.param_bytes", [0, 2**63, 0]), "ops.param_bytes[1] is 9.22"),
+        (changed("ops.param_bytes", {}), "ops.param_bytes: expected one value per op"),
+        (changed("ops.param_bytes", [[1], [2], [3]]), "ops.param_bytes: expected one value per op"),
+        (changed("ops.temp_bytes", [np.nan, 0, 0]), "ops.temp_bytes[0] is nan, expected a whole"),
+        (changed("ops.temp_bytes", [np.inf, 0, 0]), "ops.temp_bytes[0] is inf, expected a whole"),
+        (changed("ops.temp_bytes", [0, [1], 0]), "ops.temp_bytes: not a list of whole numbers"),
+        (changed("ops.colocation", [0, -2, 0]), "ops.colocation[1] is -2, must be at least -1"),
+        (changed("ops.flops", [0, 0, -1]), "ops.flops[2] is -1.0, must not be negative or NaN"),
+        (changed("ops.flops", [0, np.inf, 0]), "ops.flops has an infinite value"),
+        (changed("ops.flops", ["1", 0, 0]), "ops.flops[0] is '1', expected a number"),
+        (changed("tensors.producer", [0, 3]), "tensors.producer[1] is 3, but ids go from 0 to 2"),
+        (changed("tensors.producer", [-1, 1]), "tensors.producer[0] is -1, must be at least 0"),
+        (changed("tensors.producer", [0, [1]]), "tensors.producer: not a list of whole numbers"),
+        (changed("tensors.bytes", [1024]), "tensors.bytes has 1 values, expected 2, one per ten"),
+        (changed("tensors.bytes", [-5, 0]), "tensors.bytes[0] is -5, must be at least 0"),
+        (changed("tensors.bytes", [np.nan, 0]), "tensors.bytes[0] is nan, expected a whole number"),
+        (changed("edges.tensor", [0, 2, 1]), "edges.tensor[1] is 2, but ids go from 0 to 1"),
+        (changed("edges.consumer", [1, 2, 9]), "edges.consumer[2] is 9, but ids go from 0 to 2"),
+        (changed("edges.consumer", [1, 2]), "edges.consumer has 2 values, expected 3, one per"),
+        (changed("edges.consumer", [1, 0, 2]), "has a cycle: a -> a"),
+        (changed("tensors.producer", [2, 1]), "has a cycle: "),
+    ],
+)  # fmt: skip
+def test_invalid_files(tmp_path: Path, document: dict[str, Any], message: str) -> None:
+    path = tmp_path / "g.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(PlacetoError) as caught:
+        load_graph(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+    assert_one_line(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("g.json", json.dumps(VALID).encode()[:200], "not valid JSON"),
+        ("g.json", b"", "not valid JSON"),
+        ("g.json", b"\xff\xfe\xfa", "not valid JSON"),
+        ("g.json", b"[1, 2]", "a JSON object was expected, found list"),
+        ("g.json", b"[" * 100_000, "not valid JSON (nested too deeply)"),
+        ("g.json", b'{"name": ' + b"9" * 5000 + b"}", "not valid JSON"),
+        ("g.json.gz", gzip.compress(json.dumps(VALID).encode())[:-20], "broken gzip file"),
+        ("g.json.gz", b"\x1f\x8b\x08\x00 some garbage that is no deflate stream", "broken gzip"),
+        ("g.json.gz", gzip.compress(b"garbage"), "not valid JSON"),
+        ("g.json.gz", json.dumps(VALID).encode(), "not a gzip file, though its name ends in .gz"),
+    ],
+)
+def test_broken_files(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(PlacetoError) as caught:
+        load_graph(tmp_path / name)
+    assert str(caught.value).startswith(f"{tmp_path / name}: ")
+    assert message in str(caught.value)
+    assert_one_line(str(caught.value))
+
+
+def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_bytes(gzip.compress(json.dumps(VALID).encode()))
+    assert load_graph(tmp_path / "g.json") == from_document(VALID, "here")
+
+
+@pytest.mark.parametrize("source", ["incepton_v3", "a" * 5000, "nul\0byte", ""])
+def test_no_such_graph(source: str) -> None:
+    with pytest.raises(PlacetoError, match="no such file, and no bundled name") as caught:
+        load_graph(source)
+    assert "inception_v3" in str(caught.value)
+
+
+def test_long_cycle_is_cut_short() -> None:
+    size = 3000
+    names = [f"op{op}" for op in range(size)]
+    with pytest.raises(PlacetoError, match=r"has a cycle: op\d+ -> .* -> … \(3000 ops\)") as caught:
+        ComputationGraph(
+            "ring", names, ["A"] * size, {}, np.arange(size), np.zeros(size, dtype=int),
+            np.arange(size), (np.arange(size) + 1) % size,
+        )  # fmt: skip
+    assert len(str(caught.value)) < 200
+
+
+def test_cycle_is_in_the_order_of_its_edges() -> None:
+    with pytest.raises(PlacetoError, match=r"has a cycle: (b -> c -> b|c -> b -> c); a training"):
+        make_graph({"a": 1, "b": 1, "c": 1, "d": 1},
+                   [("a", 1, ["b"]), ("b", 1, ["c"]), ("c", 1, ["b", "d"])])  # fmt: skip
+
+
+def test_meta_that_is_no_json(tmp_path: Path) -> None:
+    graph = from_document(changed("meta", {"x": np.nan}), "here")
+    with pytest.raises(PlacetoError, match=r"g\.json: cannot be written as JSON"):
+        save_graph(graph, tmp_path / "g.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(PlacetoError, match="cannot be written: No such file"):
+        save_graph(from_document(VALID, "here"), tmp_path / "none" / "g.json")
+
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.integers(2**62, 2**70)
+    | st.floats() | st.text(max_size=4) | st.just(10**400)
+)  # fmt: skip
+VALUES = SCALARS | st.lists(SCALARS, max_size=4) | st.dictionaries(st.text(max_size=3), SCALARS)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_mutated_documents(data: st.DataObject) -> None:
+    document = copy.deepcopy(VALID)
+    for _ in range(data.draw(st.integers(1, 3))):
+        table: Any = document
+        while True:
+            keys = list(table) if isinstance(table, dict) else list(range(len(table)))
+            key = data.draw(st.sampled_from(keys))
+            if not isinstance(table[key], dict | list) or not table[key]:
+                break
+            if data.draw(st.integers(0, 3)) == 0:
+                break
+            table = table[key]
+        if data.draw(st.booleans()) and len(table) > 1:
+            del table[key]
+        else:
+            table[key] = data.draw(VALUES)
+    try:
+        graph = from_document(document, "here")
+    except PlacetoError as error:
+        assert str(error).startswith("here: ")
+        assert_one_line(str(error))
+    else:
+        assert from_document(to_document(graph), "here") == graph or "NaN" in json.dumps(document)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mutated")
+
+
+@settings(max_examples=200)
+@given(compressed=st.booleans(), data=st.data())
+def test_mutated_bytes(folder: Path, compressed: bool, data: st.DataObject) -> None:
+    content = bytearray(json.dumps(VALID).encode())
+    if compressed:
+        content = bytearray(gzip.compress(content, mtime=0))
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.integers(0, len(content) - 1))
+        content[position] = data.draw(st.integers(0, 255))
+    path = folder / ("g.json.gz" if compressed else "g.json")
+    path.write_bytes(content[: data.draw(st.integers(len(content) // 2, len(content)))])
+    try:
+        load_graph(path)
+    except PlacetoError as error:
+        assert str(error).startswith(f"{path}: ")
+        assert_one_line(str(error))
+
+
+def test_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    write_json(tmp_path / "g.json", {"a": 1})
+    with pytest.raises(PlacetoError, match="cannot be written as JSON"):
+        write_json(tmp_path / "g.json", {"a": object()})
+    assert (tmp_path / "g.json").read_text() == '{"a":1}\n'
+    assert [path.name for path in tmp_path.iterdir()] == ["g.json"]
+
+
+def test_package_names_are_lazy() -> None:
+    assert set(placeto.__all__) <= set(placeto._HOMES)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        placeto.nothing  # noqa: B018

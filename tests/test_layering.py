@@ -1,0 +1,97 @@
+"""The rooms of the design: each imports only from those above it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import placeto
+
+PACKAGE = Path(placeto.__file__).parent
+
+# From the top down. Rooms of one line do not know each other.
+ROOMS = [
+    ("errors",),
+    ("units", "files", "bundle", "order"),
+    ("graph",),
+    ("networkx_graph", "cluster", "grouping"),
+    ("problem",),
+    ("placement", "bounds", "initial"),
+    ("simulation",),
+    ("features",),
+    ("zoo",),
+    ("extraction",),
+    ("envs", "models"),
+    ("training",),
+    ("placers",),
+    ("reports",),
+    ("cli",),
+    ("__main__",),
+]
+LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+FILES = sorted(PACKAGE.rglob("*.py"))
+HEAVY = {"torch", "torch_geometric", "tensorflow", "keras", "matplotlib", "ray", "tensorboard"}
+# The rooms that networks live in: others import them where they use them.
+LEARNING = {"models", "training"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Full names of the modules that a file imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            assert node.module is not None
+            if node.module == "placeto":
+                yield from (f"placeto.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+class AtImport(ast.NodeTransformer):
+    """Drops what is not executed when a file is imported: functions, blocks for type checkers."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+        return None
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:  # noqa: N802
+        checking = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        return None if checking else self.generic_visit(node)
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def test_every_room_has_its_place():
+    assert {room_of(path) for path in FILES} - {"__init__"} == set(LEVEL)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_only_from_rooms_above(path):
+    room = room_of(path)
+    if room == "__init__":  # the front door, which shows what rooms hold
+        return
+    for name in imported(parse(path)):
+        parts = name.split(".")
+        if parts[0] != "placeto" or len(parts) == 1:
+            continue
+        other = parts[1]
+        assert other == room or LEVEL[other] < LEVEL[room], f"{room} imports {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_frameworks_are_imported_where_they_are_used(path):
+    room = room_of(path)
+    heavy = {name.split(".")[0] for name in imported(AtImport().visit(parse(path)))} & HEAVY
+    if room in LEARNING or path == PACKAGE / "placers" / "placeto.py":
+        heavy -= {"torch", "torch_geometric"}
+    elif room in ("extraction", "zoo"):
+        heavy -= {"tensorflow", "keras"}
+    assert not heavy

@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+from hypothesis import given
+
+from placeto import Cluster, ComputationGraph, Device, PlacementProblem, PlacetoError
+from tests.builders import make_cluster, make_graph
+from tests.strategies import problems
+
+# a feeds b and c with one tensor of 4 bytes, b feeds d with 2, c feeds d with 1 and with 8.
+DIAMOND = make_graph(
+    {"a": 1, "b": 2, "c": 3, "d": 4},
+    [("a", 4, ["b", "c"]), ("b", 2, ["d"]), ("c", 1, ["d"]), ("c", 8, ["d"]), ("d", 16, [])],
+    param_bytes={"a": 100, "d": 7},
+)
+
+
+def two_kinds(slow: list[float]) -> tuple[ComputationGraph, Cluster]:
+    graph = ComputationGraph(
+        "g", ["a", "b"], ["A", "B"], {"fast": [1, 2], "slow": slow}, [0], [1], [0], [1]
+    )
+    cluster = Cluster("c", (Device("d0", "slow", 1),))
+    return graph, cluster
+
+
+def test_missing_kind_lists_the_columns() -> None:
+    graph, _ = two_kinds([1, 1])
+    cluster = Cluster("c", (Device("d0", "h100", 1),))
+    with pytest.raises(PlacetoError) as caught:
+        PlacementProblem(graph, cluster)
+    assert str(caught.value) == (
+        "graph 'g' has no op_seconds for device kind 'h100' of cluster 'c'; it has: fast, slow; "
+        "add a column by extracting the graph again, or by calibrating on such a device"
+    )
+
+
+def test_group_that_can_run_nowhere() -> None:
+    graph, cluster = two_kinds([1, np.inf])
+    with pytest.raises(PlacetoError, match=r"no device can run every op of group 1 \(op 'b'"):
+        PlacementProblem(graph, cluster, "none")
+
+
+def test_allowed_and_pins() -> None:
+    graph, _ = two_kinds([1, np.inf])
+    channels = make_cluster(2, shared=True).channels
+    cluster = Cluster("c", (Device("d0", "fast", 1), Device("d1", "slow", 1)), channels)
+    assert PlacementProblem(graph, cluster, "none").allowed.tolist() == [
+        [True, True],
+        [True, False],
+    ]
+    assert PlacementProblem(graph, cluster, [0, 0]).allowed.tolist() == [[True, False]]
+    pinned = PlacementProblem(graph, cluster, "none", pins={0: 1})
+    assert pinned.allowed.tolist() == [[False, True], [True, False]]
+    for pins, message in (
+        ({2: 0}, "pin 2=0: there is no group 2; groups go from 0 to 1"),
+        ({-1: 0}, "pin -1=0: there is no group -1"),
+        ({0: 2}, "pin 0=2: there is no device 2; devices go from 0 to 1"),
+        ({1: 1}, "pin 1=1: device 'd1' cannot run every op of group 1"),
+    ):
+        with pytest.raises(PlacetoError, match=message):
+            PlacementProblem(graph, cluster, "none", pins=pins)
+
+
+def test_group_arrays_by_hand() -> None:
+    # Groups: 0 = {a}, 1 = {b, c}, 2 = {d}. a's tensor reaches group 1 once, though twice read.
+    problem = PlacementProblem(DIAMOND, make_cluster(2), [0, 1, 1, 2])
+    source, target, size = problem.group_edges
+    assert list(zip(source.tolist(), target.tolist(), size.tolist(), strict=True)) == [
+        (0, 1, 4),
+        (1, 2, 11),
+    ]
+    assert problem.group_seconds.tolist() == [[1, 1], [5, 5], [4, 4]]
+    assert problem.group_memory.tolist() == [104, 11, 23]
+    assert problem.group_names == ("a", "c", "d")
+    assert problem.group_order.tolist() == [0, 1, 2]
+    start, ops = problem.group_ops
+    assert [ops[start[g] : start[g + 1]].tolist() for g in range(3)] == [[0], [1, 2], [3]]
+
+
+def test_group_order_with_a_cycle() -> None:
+    # a and d share a group: the group graph is a cycle, so groups go by their first op.
+    problem = PlacementProblem(DIAMOND, make_cluster(2), [1, 2, 0, 1])
+    assert problem.group_order.tolist() == [1, 2, 0]
+
+
+@given(problems(max_ops=25))
+def test_group_arrays(problem: PlacementProblem) -> None:
+    graph = problem.graph
+    expected: dict[tuple[int, int], dict[int, int]] = {}
+    for tensor, consumer in zip(graph.edge_tensor.tolist(), graph.edge_consumer, strict=True):
+        source = int(problem.op_group[graph.tensor_producer[tensor]])
+        target = int(problem.op_group[consumer])
+        if source != target:
+            expected.setdefault((source, target), {})[tensor] = int(graph.tensor_bytes[tensor])
+    rows = zip(*(column.tolist() for column in problem.group_edges), strict=True)
+    assert [((s, t), b) for s, t, b in rows] == [
+        (pair, sum(tensors.values())) for pair, tensors in sorted(expected.items())
+    ]
+    order = problem.group_order.tolist()
+    assert sorted(order) == list(range(problem.num_groups))
+    position = {group: place for place, group in enumerate(order)}
+    if not has_cycle(set(expected)):
+        assert all(position[source] < position[target] for source, target in expected)
+    for group in range(problem.num_groups):
+        ops = problem.op_group == group
+        allowed = np.isfinite(problem.op_seconds[ops]).all(axis=0)
+        assert problem.allowed[group].tolist() == allowed.tolist()
+        seconds = problem.op_seconds[ops].sum(axis=0)
+        assert problem.group_seconds[group].tolist() == pytest.approx(seconds.tolist())
+
+
+def has_cycle(edges: set[tuple[int, int]]) -> bool:
+    while edges:
+        inner = {(s, t) for s, t in edges if any(s == other for _, other in edges)}
+        if inner == edges:
+            return True
+        edges = inner
+    return False
+
+
+def test_whole_seconds_give_float_arrays() -> None:
+    # Ints here would make numba compile the kernel again.
+    cluster = Cluster("c", (Device("d0", "k", 1, launch_overhead_seconds=1),))
+    arrays = PlacementProblem(DIAMOND, cluster).arrays
+    floats = (arrays.launch_overhead, arrays.bandwidth, arrays.latency, arrays.overhead)
+    assert all(array.dtype == np.float64 for array in floats)

@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+import torch
+
+from placeto.envs import generator
+from placeto.features import static_features
+from placeto.models import PlacetoPolicy, PolicyConfig, structure
+from placeto.simulation import simulate_many
+from placeto.training import TrainingConfig
+from placeto.training.reinforce import Baselines, returns_to_go, update
+from placeto.training.rollout import masked, roll_out
+
+
+def rollout_of(problem, policy, seed=0, **options):
+    config = TrainingConfig(**options)
+    rollout = roll_out(
+        problem,
+        static_features(problem),
+        structure(problem),
+        policy,
+        config,
+        simulate_many,
+        np.random.default_rng(seed),
+        episodes=5,
+    )
+    return config, rollout
+
+
+def test_returns_to_go_by_hand():
+    rewards = np.array([[1.0, 0.0], [2.0, -1.0], [4.0, 5.0]])
+    assert returns_to_go(rewards).tolist() == [[7.0, 4.0], [6.0, 4.0], [4.0, 5.0]]
+
+
+def test_baseline_is_the_mean_of_the_last_episodes_of_the_problem():
+    baselines = Baselines(episodes=3)
+    first = baselines.advantages("a", np.array([[1.0, 3.0]]))
+    assert first.tolist() == [[-1.0, 1.0]]
+    second = baselines.advantages("a", np.array([[5.0, 7.0]]))
+    assert second.tolist() == [[0.0, 2.0]]  # of 3, 5 and 7
+    other = baselines.advantages("b", np.array([[2.0, 2.0]]))
+    assert other.tolist() == [[0.0, 0.0]]
+
+
+def test_gradient_is_that_of_the_objective_written_out():
+    problem = generator.diamond()
+    torch.manual_seed(0)
+    policy = PlacetoPolicy(PolicyConfig(num_devices=2, rounds=2, keep=0.5))
+    _, rollout = rollout_of(problem, policy, initial_placement="random")
+    advantages = np.random.default_rng(1).normal(size=rollout.rewards.shape)
+    graph = structure(problem)
+
+    objective = torch.zeros(())
+    for step in range(6):
+        for episode in range(5):
+            logits = policy(
+                torch.from_numpy(rollout.features[step, episode : episode + 1]),
+                torch.from_numpy(rollout.current[step, episode : episode + 1]),
+                graph,
+            )[0]
+            chances = logits.softmax(dim=0)
+            weight = float(advantages[step, episode] / advantages.std())
+            objective = objective + weight * chances[rollout.actions[step, episode]].log()
+            objective = objective - 0.3 * (chances * chances.log()).sum()
+    expected = torch.autograd.grad(objective / 30, list(policy.parameters()))
+    before = [parameter.detach().clone() for parameter in policy.parameters()]
+
+    update(
+        policy,
+        torch.optim.SGD(policy.parameters(), lr=1.0),
+        graph,
+        rollout,
+        advantages,
+        entropy_bonus=0.3,
+        gradient_norm=1e9,
+    )
+    for parameter, old, ascent in zip(policy.parameters(), before, expected, strict=True):
+        torch.testing.assert_close(parameter.detach() - old, ascent, rtol=1e-3, atol=1e-5)
+
+
+def test_gradient_is_clipped():
+    problem = generator.diamond()
+    policy = PlacetoPolicy(PolicyConfig(num_devices=2, rounds=1))
+    _, rollout = rollout_of(problem, policy)
+    before = torch.cat([p.detach().flatten() for p in policy.parameters()])
+    update(
+        policy,
+        torch.optim.SGD(policy.parameters(), lr=1.0),
+        structure(problem),
+        rollout,
+        np.random.default_rng(1).normal(size=rollout.rewards.shape),
+        entropy_bonus=0.0,
+        gradient_norm=1e-3,
+    )
+    after = torch.cat([p.detach().flatten() for p in policy.parameters()])
+    assert float((after - before).norm()) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_forbidden_devices_have_no_chance_and_no_gradient():
+    logits = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    log = masked(logits, torch.tensor([[True, False, True]])).log_softmax(dim=-1)
+    log[0, 0].backward()
+    assert log[0, 1] == -torch.inf
+    assert logits.grad[0, 1] == 0
+    assert log.detach().exp()[0, [0, 2]].tolist() == pytest.approx(
+        [1 / (1 + np.e**2), 1 / (1 + np.e**-2)]
+    )
