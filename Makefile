@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO_SECONDS ?= 240
 
-.PHONY: demo test test-deep lint format graphs results picture lock clean
+.PHONY: demo test test-deep lint format graphs results lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -32,13 +32,11 @@ format: $(INSTALLED)
 graphs: $(INSTALLED)
 	$(BIN)/python -m placeto.extraction.bundled
 
-# The tables of the README.
+# The tables and the picture of the README; about 20 minutes.
 results: $(INSTALLED)
 	$(BIN)/python -m benchmarks.placers
 	$(BIN)/python -m benchmarks.groups
-
-picture: $(INSTALLED)
-	$(BIN)/python -m benchmarks.picture
+	$(BIN)/python -m benchmarks.readme
 
 # Every version, for `make` to install by. Three are pinned by hand: the newest would not fit together.
 lock: $(INSTALLED)

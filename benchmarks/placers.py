@@ -1,60 +1,97 @@
 """Every placer on the bundled graphs: `python -m benchmarks.placers`.
 
-Writes `results/placers.json`, the rows of `placeto compare`, and `results/placers.md`, the table.
+Writes `results/placers.json`, the rows of `placeto compare`; `results/placers.md`, the table; and
+`docs/schedules.png`, what the placements of one graph look like.
 """
 
 import json
 import platform
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.markdown import table
+from placeto import load_cluster, load_graph, load_placement, simulate
 from placeto.cli import main
 
 RESULTS = Path(__file__).parent / "results"
+PICTURE = Path(__file__).parent.parent / "docs" / "schedules.png"
 GRAPHS = ("inception_v3", "nmt")
 CLUSTERS = ("k80x4", "k80x4-cpu")
+PICTURED = ("single", "expert", "placeto")
 BUDGET_SECONDS = 240
 
 
 def run() -> int:
     """Runs `placeto compare` on each cluster; exit status."""
-    rows = []
-    for cluster in CLUSTERS:
-        path = RESULTS / f"placers.{cluster}.json"
-        command = ["compare", *GRAPHS, "--cluster", cluster]
-        status = main([*command, "--budget", str(BUDGET_SECONDS), "--output", str(path)])
-        if status:
-            return status
-        rows += json.loads(path.read_text())["rows"]
-        path.unlink()
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for cluster in CLUSTERS:
+            path = Path(folder) / f"{cluster}.json"
+            command = ["compare", *GRAPHS, "--cluster", cluster, "--output", str(path)]
+            status = main(
+                [*command, "--budget", str(BUDGET_SECONDS), "--save", f"{folder}/{cluster}"]
+            )
+            if status:
+                return status
+            rows += json.loads(path.read_text())["rows"]
+        draw(Path(folder) / CLUSTERS[0])
+    rows = [{key: value for key, value in row.items() if key != "placement"} for row in rows]
     document = {
         "command": "python -m benchmarks.placers",
         "budget_seconds": BUDGET_SECONDS,
-        "machine": f"{platform.machine()}, 2 cores, Python {platform.python_version()}",
-        "rows": [{key: row[key] for key in row if key != "placement"} for row in rows],
+        "machine": f"{platform.machine()}, 2 shared cores, Python {platform.python_version()}",
+        "rows": rows,
     }
     (RESULTS / "placers.json").write_text(json.dumps(document, indent=1) + "\n")
-    (RESULTS / "placers.md").write_text(markdown(document["rows"]))
+    (RESULTS / "placers.md").write_text(markdown(rows))
     return 0
 
 
-def markdown(rows: list[dict]) -> str:
+def markdown(rows: list[dict[str, Any]]) -> str:
     """The table of the README: a row a placer, a column a graph and cluster."""
     columns = list(dict.fromkeys((row["graph"], row["cluster"]) for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    order = [method for method in methods if method != "placeto"] + ["placeto"]
+    methods = dict.fromkeys(row["method"] for row in rows)
     found = {(row["method"], row["graph"], row["cluster"]): row for row in rows}
     body = [
         [f"`{method}`", *(_cell(found.get((method, *column))) for column in columns)]
-        for method in order
+        for method in sorted(methods, key=lambda method: method == "placeto")
     ]
     bound = {(row["graph"], row["cluster"]): row["lower_bound"] for row in rows}
-    body.append(["*no placement is below*", *(f"{bound[c] * 1e3:.0f}" for c in columns)])
+    body.append(["no placement is below", *(f"{bound[column] * 1e3:.0f}" for column in columns)])
     return table(["step time, ms", *(f"{graph}, {cluster}" for graph, cluster in columns)], body)
 
 
-def _cell(row: dict | None) -> str:
+def draw(folder: Path) -> None:
+    """Draws the schedules of the first graph's placements in `folder`, one above the other."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from placeto.reports.plots import plot_schedule
+
+    graph, cluster = load_graph(GRAPHS[0]), load_cluster(CLUSTERS[0])
+    placed = {
+        method: load_placement(folder / f"{graph.name}.{method}.json", graph, cluster)
+        for method in PICTURED
+    }
+    schedules = {method: simulate(*pair) for method, pair in placed.items()}
+    end = max(schedule.step_time for schedule in schedules.values())
+    figure, axes = plt.subplots(len(placed), 1, figsize=(9, 6), sharex=True, layout="constrained")
+    for ax, (method, (problem, _)) in zip(axes, placed.items(), strict=True):
+        plot_schedule(problem, schedules[method], ax, title=f"{method}:", until_seconds=end)
+        ax.label_outer()
+    figure.suptitle(
+        f"{graph.name} on {cluster.name}: a device's ops in colour, what it sends in grey",
+        fontsize=10,
+    )
+    PICTURE.parent.mkdir(exist_ok=True)
+    figure.savefig(PICTURE, dpi=120, metadata={"Software": None})
+
+
+def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
         return "-"
     if not row["feasible"]:

@@ -233,7 +233,7 @@ def _checked(graph: ComputationGraph, op_group: Ints) -> Ints:
     if op_group.max() >= graph.num_ops:
         op = int(np.argmax(op_group))
         raise PlacetoError(
-            f"grouping[{op}] is {op_group[op]}, but {graph.num_ops} ops make no more groups than that"
+            f"grouping[{op}] is {op_group[op]}, but {graph.num_ops} ops make at most as many groups"
         )
     missing = np.setdiff1d(np.arange(op_group.max() + 1), op_group)
     if len(missing):

@@ -57,10 +57,10 @@ def imported(tree: ast.AST) -> Iterator[str]:
 class AtImport(ast.NodeTransformer):
     """Drops what is not executed when a file is imported: functions, blocks for type checkers."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         return None
 
-    def visit_If(self, node: ast.If) -> ast.AST | None:  # noqa: N802
+    def visit_If(self, node: ast.If) -> ast.AST | None:
         checking = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         return None if checking else self.generic_visit(node)
 

@@ -69,13 +69,19 @@ def _train_and_improve(incumbent: Incumbent, start: Ints, seed: int) -> None:
 
     def take(problem: PlacementProblem, devices: Ints, outcomes: Outcomes) -> None:
         incumbent.take(devices, outcomes)
+        stop_when_spent()
+
+    def stop_when_spent() -> None:
         if incumbent.expired:
             raise _BudgetSpent
 
-    trainer = Trainer([incumbent.problem], config, simulate_many, take, starts=[start])
+    trainer = Trainer(
+        [incumbent.problem], config, simulate_many, take, starts=[start], tick=stop_when_spent
+    )
     training_seconds = TRAINING_SHARE * incumbent.budget_seconds
     while incumbent.seconds < training_seconds:
         if trainer.updates and trainer.updates % UPDATES_A_START == 0:
+            assert incumbent.devices is not None
             trainer.start_from(0, incumbent.devices)
         report = trainer.step(incumbent.seconds / training_seconds)
         incumbent.progress(progress_line(report, incumbent.budget_seconds - incumbent.seconds))

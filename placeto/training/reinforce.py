@@ -1,5 +1,6 @@
 """REINFORCE with a baseline a step (Williams 1992; Addanki et al. 2019, arXiv:1906.08879)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +47,8 @@ class Baselines:
         keep = max(self.episodes, returns.shape[1])
         recent = np.concatenate([past, returns], axis=1)[:, -keep:]
         self.past[problem] = recent
-        return returns - recent.mean(axis=1, keepdims=True)
+        baseline: Floats = recent.mean(axis=1, keepdims=True)
+        return returns - baseline
 
 
 def update(
@@ -58,6 +60,7 @@ def update(
     *,
     entropy_bonus: float,
     gradient_norm: float,
+    tick: Callable[[], None] = lambda: None,
 ) -> UpdateStatistics:
     """One step up the policy gradient.
 
@@ -69,6 +72,7 @@ def update(
         advantages: (steps, episodes); divided here by their standard deviation.
         entropy_bonus: weight of the entropy.
         gradient_norm: what the gradient is clipped to.
+        tick: called every few hundred states; what it raises leaves the policy as it was.
 
     Returns:
         Entropy and gradient norm.
@@ -85,6 +89,7 @@ def update(
     entropy = 0.0
     optimizer.zero_grad()
     for begin in range(0, states, STATES_AT_ONCE):
+        tick()
         part = slice(begin, begin + STATES_AT_ONCE)
         logits = masked(policy(features[part], current[part], graph), allowed[part])
         log = logits.log_softmax(dim=-1)

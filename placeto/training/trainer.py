@@ -75,6 +75,7 @@ class Trainer:
         evaluate: turns placements into step times.
         visit: told of every batch of placements that is evaluated, and of which problem.
         starts: (num_groups,) where the episodes of each problem start; default: as configured.
+        tick: called often during gradient steps; what it raises leaves the policy as it was.
 
     Raises:
         PlacetoError: no problem, too many groups, or clusters with different numbers of devices.
@@ -87,6 +88,7 @@ class Trainer:
         evaluate: Evaluator = simulate_many,
         visit: Callable[[PlacementProblem, Ints, Outcomes], None] | None = None,
         starts: Sequence[Ints] | None = None,
+        tick: Callable[[], None] = lambda: None,
     ) -> None:
         if not problems:
             raise PlacetoError("no problem to train on")
@@ -102,7 +104,8 @@ class Trainer:
         self.config = config
         self._evaluate = evaluate
         self._visit = visit
-        self._starts: list[Ints | None] = list(starts or [None] * len(problems))
+        self._tick = tick
+        self._starts: list[Ints | None] = [None] * len(problems) if starts is None else [*starts]
         self._static = [static_features(problem) for problem in problems]
         self._structures = [structure(problem) for problem in problems]
         self.rng = np.random.default_rng(config.seed)
@@ -155,6 +158,7 @@ class Trainer:
             advantages,
             entropy_bonus=config.entropy_bonus * (1 - progress),
             gradient_norm=config.gradient_norm,
+            tick=self._tick,
         )
         self.updates += 1
         self.episodes += config.episodes

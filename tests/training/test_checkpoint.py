@@ -1,0 +1,114 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from placeto import PlacetoError
+from placeto.envs import generator
+from placeto.features import num_node_features
+from placeto.models import PlacetoPolicy, PolicyConfig, structure
+from placeto.training import load_policy, save_policy
+from placeto.training.checkpoint import load_state, save_state
+
+SHAPES = [
+    PolicyConfig(num_devices=2, width=4, rounds=3, keep=0.25),
+    PolicyConfig(num_devices=2, width=6, passing="sweep"),
+    PolicyConfig(num_devices=2, width=4, passing="none", pooling="all"),
+]
+
+
+@pytest.mark.parametrize("config", SHAPES)
+def test_a_policy_comes_back_as_it_was(tmp_path, config):
+    policy = PlacetoPolicy(config)
+    save_policy(tmp_path, policy, {"graphs": ["diamond"]})
+    loaded = load_policy(str(tmp_path))
+    assert loaded.config == config
+    features = torch.rand(3, 6, num_node_features(2), generator=torch.manual_seed(0))
+    current, graph = torch.tensor([0, 3, 5]), structure(generator.diamond())
+    assert torch.equal(loaded(features, current, graph), policy(features, current, graph))
+    assert json.loads((tmp_path / "policy.json").read_text())["graphs"] == ["diamond"]
+
+
+def test_equal_policies_make_equal_files(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        torch.manual_seed(7)
+        save_policy(tmp_path / name, PlacetoPolicy(SHAPES[0]), {})
+    for name in ("policy.safetensors", "policy.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("policy.json", lambda data: None, "cannot be read: No such file"),
+        ("policy.safetensors", lambda data: None, "cannot be read: No such file"),
+        ("policy.json", lambda data: data[:-9], "not valid JSON"),
+        ("policy.json", lambda data: data.replace(b".policy", b".graph"), "expected 'placeto.pol"),
+        ("policy.json", lambda data: data.replace(b'"version": 1', b'"version": 2'), "is later"),
+        (
+            "policy.json",
+            lambda data: data.replace(b'"width"', b'"breadth"'),
+            "not a policy's shape",
+        ),
+        ("policy.json", lambda data: data.replace(b"rounds", b"tours"), "not a policy's shape"),
+        ("policy.json", lambda data: data.replace(b'"width": 4', b'"width": 5'), "not the weights"),
+        (
+            "policy.json",
+            lambda data: data.replace(b'"width": 4', b'"width": "4"'),
+            "not a policy's",
+        ),
+        ("policy.safetensors", lambda data: data[:-9], "not the weights of policy.json"),
+        ("policy.safetensors", lambda data: b"", "not the weights of policy.json"),
+        ("policy.safetensors", lambda data: b"no weights at all", "not the weights of policy.json"),
+    ],
+)
+def test_broken_policies_are_one_line(tmp_path, name, change, says):
+    save_policy(tmp_path, PlacetoPolicy(SHAPES[0]), {})
+    path = tmp_path / name
+    data = change(path.read_bytes())
+    if data is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    with pytest.raises(PlacetoError, match=says) as error:
+        load_policy(tmp_path)
+    assert str(error.value).startswith(str(path.parent))
+    assert "\n" not in str(error.value)
+
+
+def test_every_cut_and_every_flipped_byte_of_a_resume_state_is_noticed(tmp_path):
+    state = {"weights": torch.arange(4.0), "updates": 3, "best": [float("inf")]}
+    save_state(tmp_path, state)
+    loaded = load_state(tmp_path)
+    assert loaded is not None
+    assert loaded["best"] == state["best"]
+    assert torch.equal(loaded["weights"], state["weights"])
+    path = tmp_path / "trainer.pt"
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for length in rng.integers(len(data), size=100):
+        path.write_bytes(data[:length])
+        with pytest.raises(PlacetoError, match=r"trainer.pt: broken resume state"):
+            load_state(tmp_path)
+    silent = 0
+    for place in rng.integers(len(data), size=200):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        try:
+            found = load_state(tmp_path)
+        except PlacetoError:
+            continue
+        # Padding, dates and the like may change: what is stored may not.
+        silent += 1
+        assert found is not None
+        assert torch.equal(found["weights"], state["weights"])
+        assert found["updates"] == 3
+    assert silent < 200
+
+
+def test_no_resume_state_is_none(tmp_path):
+    assert load_state(tmp_path) is None
+    save_state(tmp_path, [1, 2])
+    with pytest.raises(PlacetoError, match="not a resume state"):
+        load_state(tmp_path)
