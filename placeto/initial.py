@@ -73,9 +73,10 @@ def expert_placement(problem: PlacementProblem) -> Ints:
     """(num_groups,) what a person would write down, on the devices of the fastest kind.
 
     Vision models are cut along the topological order into contiguous blocks of equal time, one a
-    device. Sequence models (`"kind": "sequence"` in the graph's meta) get one recurrent layer a
-    device, in turn, the encoder's and the decoder's of one number together, and the embedding
-    with the first; attention and softmax go on the last device. These are the expert placements
+    device, and so are sequence models (`"kind": "sequence"` in the graph's meta) whose op names
+    tell of no layers. Other sequence models get one recurrent layer a device, in turn, the
+    encoder's and the decoder's of one number together, and the embedding with the first;
+    attention and softmax go on the last device. These are the expert placements
     of ColocRL (Mirhoseini et al. 2017, arXiv:1706.04972, section 4.1), who took the recurrent one
     from Sutskever et al. 2014.
     """
@@ -84,8 +85,9 @@ def expert_placement(problem: PlacementProblem) -> Ints:
     kinds = [device.kind for device in problem.cluster.devices]
     fastest = kinds[int(totals.argmin())]
     devices = np.array([number for number, kind in enumerate(kinds) if kind == fastest])
-    if problem.graph.meta.get("kind") == "sequence":
-        stages = _layers(problem, len(devices))
+    layers = [_layer(name) for name in problem.graph.op_names]
+    if problem.graph.meta.get("kind") == "sequence" and any(layers):
+        stages = _layers(problem, layers, len(devices))
     else:
         stages = _blocks(problem, int(devices[0]), len(devices))
     return _where_allowed(problem, devices[stages])
@@ -109,13 +111,12 @@ def _blocks(problem: PlacementProblem, device: int, count: int) -> Ints:
     return stages
 
 
-def _layers(problem: PlacementProblem, count: int) -> Ints:
+def _layers(problem: PlacementProblem, layers: list[str], count: int) -> Ints:
     """(num_groups,) recurrent layer modulo `count`; the last for what belongs to no layer.
 
     A group belongs to the layer in which its ops spend most time.
     """
     names = problem.graph.op_names
-    layers = [_layer(name) for name in names]
     found = sorted({layer for layer in layers if layer}, key=_numbers)
     stage_of = {layer: index % count for index, layer in enumerate(found)}
     stage = np.array(

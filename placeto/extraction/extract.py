@@ -112,6 +112,7 @@ def _meta(
         "ops_placed": len(step.graph_def.node),
         "costs": {
             "model": _COSTS,
+            "temp_bytes": "as Grappler's analytic model reports it, which knows of none",
             "kinds": {kind.name: kind.document() for kind in DEVICE_KINDS},
         },
         "run": {

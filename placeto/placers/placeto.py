@@ -28,7 +28,7 @@ def place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
     Episodes start from the best placement known: at first the best of one device, the expert's
     and earliest finish, then, every 20 updates, the best that was met on the way. Once 75% of the
     budget is spent on training, the policy as it is goes on from there, sweep after sweep. The
-    paper starts from one placement throughout; moving on is worth 5 to 10% in the same time.
+    paper starts from one placement throughout; moving on was worth about 5% in the same time.
 
     Raises:
         PlacetoError: more groups than an episode can go through in reasonable time.

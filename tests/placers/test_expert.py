@@ -59,6 +59,11 @@ def test_sequence_models_get_a_layer_a_device_and_the_rest_on_the_last():
     assert list(devices_by_op(graph, make_cluster(4)).values()) == [0, 0, 1, 0, 1, 3, 3, 1, 1]
 
 
+def test_sequence_models_without_layers_are_cut_into_blocks():
+    graph = chain({f"dense_{op}/MatMul": 1.0 for op in range(4)}, kind="sequence")
+    assert list(devices_by_op(graph, make_cluster(2)).values()) == [0, 0, 1, 1]
+
+
 def test_layers_take_turns_where_there_are_more_of_them_than_devices():
     graph = chain({f"layer_{n}/MatMul": 1.0 for n in range(5)}, kind="sequence")
     assert list(devices_by_op(graph, make_cluster(2)).values()) == [0, 1, 0, 1, 0]
