@@ -45,7 +45,7 @@ lock: $(INSTALLED)
 	$(BIN)/pip-compile --quiet --extra all --extra dev --strip-extras --allow-unsafe \
 		--no-emit-index-url --no-emit-find-links --no-annotate --no-header \
 		--constraint build/pins.txt --output-file build/requirements.lock pyproject.toml
-	sed 's/+cpu$$//' build/requirements.lock > requirements.lock
+	sed -e 's/+cpu$$//' -e '/^placeto @/d' build/requirements.lock > requirements.lock
 
 $(INSTALLED): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "placeto needs Python 3.11 or later; set PYTHON=…")'
