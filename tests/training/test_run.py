@@ -326,12 +326,18 @@ def whole_command(tmp_path_factory):
 
 
 def start(folder):
-    return subprocess.Popen(
-        [sys.executable, "-m", "placeto", *COMMAND],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    # Where the tests run in the background of a shell, Ctrl-C is ignored, and a child would inherit
+    # that; it does not inherit a handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "placeto", *COMMAND],
+            cwd=folder,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for_update(process, folder, update):
