@@ -69,5 +69,6 @@ def format_bytes(count: float) -> str:
         return "-"
     for unit, scale in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if abs(count) >= scale:
-            return f"{count / scale:.3g} {unit}"
+            value = count / scale
+            return f"{value:.{4 if abs(value) >= 1000 else 3}g} {unit}"
     return f"{count:.0f} B"

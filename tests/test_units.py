@@ -70,7 +70,14 @@ def test_format_seconds(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (12 * 2**30, "12 GiB"), (math.inf, "-")],
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.5 KiB"),
+        (1003 * 2**20, "1003 MiB"),
+        (12 * 2**30, "12 GiB"),
+        (math.inf, "-"),
+    ],
 )
 def test_format_bytes(count: float, text: str) -> None:
     assert format_bytes(count) == text
