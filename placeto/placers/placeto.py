@@ -28,7 +28,7 @@ def place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
     Episodes start from the best placement known: at first the best of one device, the expert's
     and earliest finish, then, every 20 updates, the best that was met on the way. Once 75% of the
     budget is spent on training, the policy as it is goes on from there, sweep after sweep. The
-    paper starts from one placement throughout; moving on did better in a trial on each bundled graph.
+    paper starts from one placement throughout; moving on did better in one trial a graph.
 
     Raises:
         PlacetoError: more groups than an episode can go through in reasonable time.
