@@ -1,5 +1,6 @@
 """Event-driven simulation of one training step (semantics version 1)."""
 
+from placeto.simulation.batch import EvaluatedBatch
 from placeto.simulation.evaluator import Evaluator, find_evaluator, penalised_time
 from placeto.simulation.memory import memory_over_time
 from placeto.simulation.schedule import Schedule, Transfers
@@ -7,6 +8,7 @@ from placeto.simulation.simulate import Outcomes, simulate, simulate_many, step_
 from placeto.simulation.timeline import save_timeline, timeline
 
 __all__ = [
+    "EvaluatedBatch",
     "Evaluator",
     "Outcomes",
     "Schedule",
