@@ -179,3 +179,61 @@ def placed(draw: st.DrawFn, max_ops: int = 60) -> tuple[PlacementProblem, list[i
     """A random problem with a random placement."""
     problem = draw(problems(max_ops))
     return problem, draw(placements(problem))
+
+
+@st.composite
+def large_placed(draw: st.DrawFn, max_ops: int = 200) -> tuple[PlacementProblem, list[int]]:
+    """Like `placed`, with graphs from a drawn seed: up to `max_ops` ops at little cost."""
+    scale = draw(SCALES)
+    num_ops, seed = draw(st.integers(1, max_ops)), draw(st.integers(0, 2**32 - 1))
+    grouping = draw(st.sampled_from(["none", "none", "colocation", "auto", 12]))
+    problem = PlacementProblem(
+        _seeded_graph(random.Random(seed), scale, num_ops), draw(clusters(scale)), grouping
+    )
+    rng = np.random.default_rng(seed)
+    return problem, rng.integers(0, problem.num_devices, problem.num_groups).tolist()
+
+
+def _seeded_graph(rng: random.Random, scale: Scale, num_ops: int) -> ComputationGraph:
+    def seconds() -> float:
+        if rng.random() < zeros:
+            return 0.0
+        if scale is FLOATS:
+            return rng.uniform(1e-7, 1e-3)
+        return rng.randint(1, 3) * (0.1 if scale is TENTHS else 1.0)
+
+    def size() -> int:
+        return 0 if rng.random() < 0.3 else rng.randint(1, 10**7 if scale is FLOATS else 4)
+
+    zeros, sources, reach = rng.random() * 0.8, rng.random() * 0.6, rng.choice([3, 12, num_ops])
+    number = list(range(num_ops))
+    if rng.random() < 0.3:
+        rng.shuffle(number)
+    producer, sizes, edges = [], [], []
+    outputs: list[range] = []
+    cost, slow_cost = np.zeros(num_ops), np.zeros(num_ops)
+    for op in range(num_ops):
+        is_source = op == 0 or rng.random() < sources
+        cost[number[op]] = 0.0 if is_source and rng.random() < 0.8 else seconds()
+        slow_cost[number[op]] = cost[number[op]] * rng.choice([1, 1, 2])
+        if not is_source:
+            for _ in range(rng.randint(1, 3)):
+                before = rng.randint(max(0, op - reach), op - 1)
+                edges.append((rng.choice(outputs[before]), number[op]))
+        outputs.append(range(len(producer), len(producer) + rng.randint(1, 2)))
+        for _ in outputs[-1]:
+            producer.append(number[op])
+            sizes.append(size())
+    return ComputationGraph(
+        name="seeded",
+        op_names=[f"op{op}" for op in range(num_ops)],
+        op_types=["Op"] * num_ops,
+        op_seconds={"fast": cost, "slow": slow_cost},
+        tensor_producer=np.array(producer, dtype=np.int64),
+        tensor_bytes=np.array(sizes, dtype=np.int64),
+        edge_tensor=np.array([tensor for tensor, _ in edges], dtype=np.int64),
+        edge_consumer=np.array([consumer for _, consumer in edges], dtype=np.int64),
+        param_bytes=np.array([rng.choice([0, 0, 1, 5]) for _ in range(num_ops)]),
+        temp_bytes=np.array([rng.choice([0, 0, 2, 7]) for _ in range(num_ops)]),
+        colocation=np.array([rng.choice([-1] * 8 + [0, 1]) for _ in range(num_ops)]),
+    )

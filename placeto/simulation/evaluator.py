@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from numba import njit
 
 from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
@@ -43,6 +44,19 @@ def penalised_time(problem: PlacementProblem, outcomes: Outcomes, memory_penalty
     Returns:
         (batch,) seconds.
     """
-    over = np.maximum(outcomes.peak_memory - problem.memory_limit, 0).sum(axis=1) / GIB
-    penalised: Floats = outcomes.step_time + memory_penalty * over
+    penalised = np.empty(len(outcomes.step_time))
+    _penalise(
+        outcomes.step_time, outcomes.peak_memory, problem.memory_limit, memory_penalty, penalised
+    )
     return penalised
+
+
+@njit(cache=True)
+def _penalise(
+    step_time: Floats, peak: Ints, limit: Ints, penalty: float, penalised: Floats
+) -> None:  # pragma: no cover
+    for row in range(len(step_time)):
+        over = 0
+        for device in range(len(limit)):
+            over += max(peak[row, device] - limit[device], 0)
+        penalised[row] = step_time[row] + penalty * (over / GIB)

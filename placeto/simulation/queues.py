@@ -1,13 +1,174 @@
-"""The queues of the simulation kernel: a heap of events, and lists of what waits."""
+"""The queues of the simulation kernel: ready ops, requested transfers, events.
 
-import numpy as np
+Ops wait for a device, and transfers for a channel, in the order of (instant, first key, second
+key). Instants only grow, so nearly every item belongs at the end: it goes into a plain first-in
+first-out list. The few that do not (many things at one instant) go into a pairing heap (Fredman,
+Sedgewick, Sleator & Tarjan 1986), so that no input makes a queue slow. The next item is the lesser
+of the two firsts.
+"""
+
 from numba import njit
 
-from placeto.graph import Floats, Ints
+from placeto.graph import Floats
+from placeto.simulation.compiled import Int32s
+
+# Columns of `State.device_queue`: two positions in the device's row of `State.ready`, the heap's
+# root, the op that runs, the next source; -1 for none.
+HEAD, TAIL, ROOT, RUNNING, SOURCE = range(5)
+# Columns of `State.channel_queue`: ends of the list, the heap's root, the transfer of the tensor at
+# hand, and whether the channel will be looked at: -1 not, 0 by an event, 1 at this instant.
+FIRST, LAST, HEAP, AT_HAND, WAKES = range(5)
+# Columns of links.
+CHILD, NEXT = range(2)
+
+# Without reference counting, which is most of what calling these would cost; they keep no array.
+lean = njit(cache=True, _nrt=False)
 
 
-@njit(cache=True)
-def push(times: Floats, codes: Ints, size: int, time: float, code: int) -> int:  # pragma: no cover
+@lean
+def precedes(since: Floats, keys: Int32s, item: int, other: int) -> bool:  # pragma: no cover
+    """Whether an item comes before another in a queue.
+
+    Args:
+        since: (num_items,) when each began to wait, in seconds.
+        keys: (num_items, 2) what orders the items of one instant.
+        item: one.
+        other: another.
+    """
+    if since[item] != since[other]:
+        return since[item] < since[other]
+    if keys[item, 0] != keys[other, 0]:
+        return keys[item, 0] < keys[other, 0]
+    return keys[item, 1] < keys[other, 1]
+
+
+@lean
+def meld(links: Int32s, since: Floats, keys: Int32s, a: int, b: int) -> int:  # pragma: no cover
+    """Joins two heaps, of roots `a` and `b`; returns the root."""
+    if a < 0:
+        return b
+    if precedes(since, keys, b, a):
+        a, b = b, a
+    links[b, NEXT] = links[a, CHILD]
+    links[a, CHILD] = b
+    return a
+
+
+@lean
+def heap_insert(
+    links: Int32s, since: Floats, keys: Int32s, root: int, item: int
+) -> int:  # pragma: no cover
+    """Adds an item to the heap of `root`, -1 for an empty one; returns the root."""
+    links[item, CHILD] = -1
+    links[item, NEXT] = -1
+    return meld(links, since, keys, root, item)
+
+
+@lean
+def heap_rest(links: Int32s, since: Floats, keys: Int32s, root: int) -> int:  # pragma: no cover
+    """The root of a heap after its root is taken out; -1 if nothing is left."""
+    pairs = -1
+    child = links[root, CHILD]
+    while child >= 0:
+        other = links[child, NEXT]
+        rest = -1 if other < 0 else links[other, NEXT]
+        joined = child if other < 0 else meld(links, since, keys, child, other)
+        links[joined, NEXT] = pairs
+        pairs = joined
+        child = rest
+    rest = -1
+    while pairs >= 0:
+        following = links[pairs, NEXT]
+        rest = meld(links, since, keys, rest, pairs)
+        pairs = following
+    return rest
+
+
+@lean
+def enqueue(
+    device_queue: Int32s,
+    ready: Int32s,
+    since: Floats,
+    links: Int32s,
+    keys: Int32s,
+    device: int,
+    op: int,
+    now: float,
+) -> None:  # pragma: no cover
+    """Adds an op that is ready at `now` to its device's queue.
+
+    Args:
+        device_queue: (num_devices, 5) changed.
+        ready: (num_devices, num_kept) ops in order; changed.
+        since: (num_kept,) seconds; changed.
+        links: (num_kept, 2) of the heaps; changed.
+        keys: (num_kept, 2) each op's own number.
+        device: which queue.
+        op: what to add.
+        now: seconds.
+    """
+    since[op] = now
+    tail = device_queue[device, TAIL]
+    if tail > device_queue[device, HEAD] and not precedes(since, keys, ready[device, tail - 1], op):
+        root = device_queue[device, ROOT]
+        device_queue[device, ROOT] = heap_insert(links, since, keys, root, op)
+        return
+    ready[device, tail] = op
+    device_queue[device, TAIL] = tail + 1
+
+
+@lean
+def request(
+    channel_queue: Int32s,
+    since: Floats,
+    links: Int32s,
+    keys: Int32s,
+    channel: int,
+    transfer: int,
+) -> None:  # pragma: no cover
+    """Adds a transfer to its channel's queue.
+
+    Args:
+        channel_queue: (num_channels, 5) changed.
+        since: (num_bundles,) when each transfer was requested, in seconds.
+        links: (num_bundles, 2) changed.
+        keys: (num_bundles, 2) lowest consumer that waits, tensor.
+        channel: which queue.
+        transfer: what to add.
+    """
+    last = channel_queue[channel, LAST]
+    if last >= 0 and not precedes(since, keys, last, transfer):
+        root = channel_queue[channel, HEAP]
+        channel_queue[channel, HEAP] = heap_insert(links, since, keys, root, transfer)
+        return
+    links[transfer, NEXT] = -1
+    channel_queue[channel, LAST] = transfer
+    if last >= 0:
+        links[last, NEXT] = transfer
+    else:
+        channel_queue[channel, FIRST] = transfer
+
+
+@lean
+def next_transfer(
+    channel_queue: Int32s, since: Floats, links: Int32s, keys: Int32s, channel: int
+) -> int:  # pragma: no cover
+    """Takes the first transfer out of a channel's queue; -1 if there is none."""
+    first, root = channel_queue[channel, FIRST], channel_queue[channel, HEAP]
+    if root >= 0 and (first < 0 or precedes(since, keys, root, first)):
+        channel_queue[channel, HEAP] = heap_rest(links, since, keys, root)
+        return root
+    if first >= 0:
+        channel_queue[channel, FIRST] = links[first, NEXT]
+        if links[first, NEXT] < 0:
+            channel_queue[channel, LAST] = -1
+    return first
+
+
+@lean
+def push(
+    times: Floats, codes: Int32s, size: int, time: float, code: int
+) -> int:  # pragma: no cover
     """Adds an event to a binary heap of `size` events; returns the size after."""
     hole = size
     while hole > 0:
@@ -20,8 +181,8 @@ def push(times: Floats, codes: Ints, size: int, time: float, code: int) -> int: 
     return size + 1
 
 
-@njit(cache=True)
-def pop(times: Floats, codes: Ints, size: int) -> int:  # pragma: no cover
+@lean
+def pop(times: Floats, codes: Int32s, size: int) -> int:  # pragma: no cover
     """Removes the earliest of `size` events, which is at index 0; returns the size after."""
     size -= 1
     time, code = times[size], codes[size]
@@ -38,57 +199,3 @@ def pop(times: Floats, codes: Ints, size: int) -> int:  # pragma: no cover
         hole = child
     times[hole], codes[hole] = time, code
     return size
-
-
-@njit(cache=True)
-def enqueue(
-    ends: Ints, links: Ints, since: Floats, keys: Ints, queue: int, item: int
-) -> None:  # pragma: no cover
-    """Adds an item to a queue in the order of (since, first key, second key).
-
-    Queues are doubly linked lists through the items themselves. Instants only grow, so a new
-    item belongs at the tail, and moves forward only past items of the same instant.
-
-    Args:
-        ends: (num_queues, 2) first and last item of each queue; -1 for none.
-        links: (num_items, 2) the item before and the item after.
-        since: (num_items,) when the item began to wait, in seconds.
-        keys: (num_items, 2) what orders the items of one instant.
-        queue: which queue.
-        item: what to add.
-    """
-    before = ends[queue, 1]
-    while before >= 0 and since[before] == since[item]:
-        if keys[before, 0] < keys[item, 0]:
-            break
-        if keys[before, 0] == keys[item, 0] and keys[before, 1] < keys[item, 1]:
-            break
-        before = links[before, 0]
-    links[item, 0] = before
-    if before >= 0:
-        links[item, 1] = links[before, 1]
-        links[before, 1] = item
-    else:
-        links[item, 1] = ends[queue, 0]
-        ends[queue, 0] = item
-    if links[item, 1] >= 0:
-        links[links[item, 1], 0] = item
-    else:
-        ends[queue, 1] = item
-
-
-@njit(cache=True)
-def dequeue(ends: Ints, links: Ints, queue: int) -> int:  # pragma: no cover
-    """Removes and returns the first item of a queue that is not empty."""
-    item: int = ends[queue, 0]
-    ends[queue, 0] = links[item, 1]
-    if ends[queue, 0] >= 0:
-        links[ends[queue, 0], 0] = -1
-    else:
-        ends[queue, 1] = -1
-    return item
-
-
-def empty_ends(num_queues: int) -> Ints:
-    """Ends of queues that hold nothing, (num_queues, 2)."""
-    return np.full((num_queues, 2), -1, dtype=np.int64)

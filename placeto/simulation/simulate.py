@@ -3,13 +3,26 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import ArrayLike
 
 from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
-from placeto.simulation.kernel import COPIES, TRANSFERS, run, run_batch, workspace
+from placeto.simulation.compiled import Compiled, Reduction, compiled
+from placeto.simulation.kernel import advance, begin
+from placeto.simulation.run import read, run_many
 from placeto.simulation.schedule import Bools, Schedule, Transfers
+from placeto.simulation.state import (
+    CHANNEL,
+    COPY,
+    NEXT_COPY,
+    NUM_TRANSFERS,
+    ON_DEVICE,
+    State,
+    borrowed,
+    view,
+)
 
 
 def simulate(problem: PlacementProblem, devices: ArrayLike) -> Schedule:
@@ -26,38 +39,55 @@ def simulate(problem: PlacementProblem, devices: ArrayLike) -> Schedule:
     Raises:
         PlacetoError: `devices` has the wrong shape or names a device that is not there.
     """
-    placed = problem.check_devices(devices)
-    w = workspace(problem.arrays)
-    step_time = run(problem.arrays, placed, w)
-    copies, count = w.counts[COPIES], w.counts[TRANSFERS]
-    tensor, channel = w.transfer_tensor[:count].copy(), w.transfer_channel[:count].copy()
+    return schedule(problem, compiled(problem), problem.check_devices(devices))
+
+
+def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> Schedule:
+    """The schedule of a placement, (num_groups,) devices, by a compiled form of the problem."""
+    c = reduction.compiled
+    with borrowed(reduction, 1) as states:
+        s = view(c, *(part[0] for part in states))
+        begin(c, devices, s)
+        advance(c, devices, s, 0, True)
+        start = np.empty(problem.graph.num_ops)
+        start[reduction.kept] = s.op_start
+        start[reduction.constants] = s.source_start[reduction.constant_source]
+        peak = np.empty(problem.num_devices, dtype=np.int64)
+        step_time = read(s, peak, start[:0])
+        transfers = _transfers(problem, c, s)
+    seconds = problem.op_seconds[np.arange(len(start)), devices[problem.op_group]]
+    fits = bool((peak <= problem.memory_limit).all())
+    return Schedule(
+        devices=devices,
+        step_time=step_time,
+        start=start,
+        finish=start + seconds,
+        peak_memory=peak,
+        transfers=transfers,
+        feasible=fits and bool(np.isfinite(step_time)),
+    )
+
+
+def _transfers(problem: PlacementProblem, c: Compiled, s: State) -> Transfers:
+    count = s.counts[NUM_TRANSFERS]
+    rows = s.transfers[:count]
+    channel = rows[:, CHANNEL].astype(np.int64)
+    tensor = s.transfer_keys[:count, 1].astype(np.int64)
     destinations = np.zeros((count, problem.num_devices), dtype=bool)
-    for transfer in range(count):
-        copy = w.transfer_copy[transfer]
-        while copy >= 0:
-            destinations[transfer, w.copy_device[copy]] = True
-            copy = w.copy_next[copy]
-    assert destinations.sum() == copies
-    start = w.transfer_start[:count].copy()
-    sent = start + problem.graph.tensor_bytes[tensor] / problem.arrays.bandwidth[channel]
-    transfers = Transfers(
+    copy = rows[:, COPY]
+    while (some := np.flatnonzero(copy >= 0)).size:
+        destinations[some, s.copies[copy[some], ON_DEVICE]] = True
+        copy = np.where(copy >= 0, s.copies[copy, NEXT_COPY], -1)
+    start = s.sent[:count].copy()
+    sent = start + problem.graph.tensor_bytes[tensor] / c.bandwidth[channel]
+    return Transfers(
         tensor=tensor,
         channel=channel,
         destinations=destinations,
-        request=w.transfer_request[:count].copy(),
+        request=s.requested[:count].copy(),
         start=start,
         sent=sent,
-        arrival=sent + problem.arrays.latency[channel],
-    )
-    fits = bool((w.peak <= problem.memory_limit).all())
-    return Schedule(
-        devices=placed,
-        step_time=step_time,
-        start=w.start,
-        finish=w.finish,
-        peak_memory=w.peak,
-        transfers=transfers,
-        feasible=fits and bool(np.isfinite(step_time)),
+        arrival=sent + c.latency[channel],
     )
 
 
@@ -108,11 +138,14 @@ def simulate_many(
         problem.check_devices(
             next(row for row in placements if row.min() < 0 or row.max() >= problem.num_devices)
         )
+    placements = np.ascontiguousarray(placements, dtype=np.int64)
     batch = len(placements)
     step_time = np.zeros(batch)
     peak = np.zeros((batch, problem.num_devices), dtype=np.int64)
     starts = np.zeros((batch, problem.num_groups if group_start else 0))
-    run_batch(problem.arrays, placements.astype(np.int64, order="C"), step_time, peak, starts)
+    reduction = compiled(problem)
+    with borrowed(reduction, get_num_threads()) as states:
+        run_many(reduction.compiled, np.arange(batch), placements, *states, step_time, peak, starts)
     feasible = np.isfinite(step_time) & (peak <= problem.memory_limit).all(axis=1)
     return Outcomes(step_time, peak, starts, feasible)
 

@@ -9,9 +9,11 @@ import placeto
 from placeto import ComputationGraph, PlacementProblem, Schedule, simulate
 from placeto.simulation import simulate_many
 from tests.reference import ReferenceTransfer, reference_schedule
-from tests.strategies import placed, placements, problems
+from tests.strategies import large_placed, placed, placements, problems
 
+# With those of the other tests here, more than a thousand random problems in every run.
 EXAMPLES = max(400, settings().max_examples)
+LARGE_EXAMPLES = max(800, settings().max_examples)
 
 
 def assert_equals_reference(problem: PlacementProblem, devices: object) -> Schedule:
@@ -44,6 +46,12 @@ def test_random_problems(example: tuple[PlacementProblem, list[int]]) -> None:
     assert_equals_reference(*example)
 
 
+@settings(max_examples=LARGE_EXAMPLES)
+@given(large_placed())
+def test_random_problems_of_up_to_200_ops(example: tuple[PlacementProblem, list[int]]) -> None:
+    assert_equals_reference(*example)
+
+
 @given(st.data())
 def test_batch_equals_one_by_one(data: st.DataObject) -> None:
     problem = data.draw(problems(max_ops=20))
@@ -56,8 +64,11 @@ def test_batch_equals_one_by_one(data: st.DataObject) -> None:
         assert outcomes.peak_memory[index].tolist() == schedule.peak_memory.tolist()
         assert outcomes.feasible[index] == schedule.feasible
         for group in range(problem.num_groups):
-            first = schedule.start[problem.op_group == group].min()
-            assert outcomes.group_start[index, group] == first
+            ops = np.flatnonzero(problem.op_group == group)
+            works = ops[problem.op_seconds[ops, devices[group]] > 0]
+            assert outcomes.group_start[index, group] == schedule.start[works].min(
+                initial=np.inf if len(works) else 0
+            )
 
 
 def large_graph(num_ops: int, seed: int) -> ComputationGraph:

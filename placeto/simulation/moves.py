@@ -1,0 +1,201 @@
+"""Placements that change one group at a time: what cannot have changed is not simulated again.
+
+The device of a group matters from the instant on at which one of its ops could first be ready or
+receive a tensor. Up to there the schedule is the same wherever the group is, but for the memory
+that its parameters and constants take. So states are kept on the way, and a simulation after a
+move goes on from the last one before that instant.
+"""
+
+import numpy as np
+from numba import njit, prange
+
+from placeto.graph import Floats, Ints
+from placeto.simulation.compiled import SOURCE_GROUP, SOURCE_RANK, Compiled, Int32s
+from placeto.simulation.kernel import advance, begin
+from placeto.simulation.queues import HEAD, ROOT, SOURCE, TAIL
+from placeto.simulation.run import read
+from placeto.simulation.state import (
+    INSTANTS,
+    NUM_COPIES,
+    NUM_EVENTS,
+    NUM_TRANSFERS,
+    SEVERAL,
+    State,
+    view,
+)
+
+NO_SNAPSHOT = np.iinfo(np.int32).max
+
+
+@njit(cache=True)
+def copy_state(s: State, t: State) -> None:  # pragma: no cover
+    """Makes state `t` stand where state `s` stands, between two instants."""
+    copies, transfers, events = s.counts[NUM_COPIES], s.counts[NUM_TRANSFERS], s.counts[NUM_EVENTS]
+    t.counts[:] = s.counts
+    t.missing[:] = s.missing
+    known = len(s.left) - len(s.bundle_next) + copies
+    t.left[:known] = s.left[:known]
+    t.slot_bytes[:known] = s.slot_bytes[:known]
+    t.holder_slot[:] = s.holder_slot
+    t.bundle_next[:] = s.bundle_next
+    heaped = False
+    for device in range(len(s.memory)):
+        heaped = heaped or s.device_queue[device, ROOT] >= 0
+        for position in range(s.device_queue[device, HEAD], s.device_queue[device, TAIL]):
+            op = s.ready[device, position]
+            t.ready[device, position] = op
+            t.ready_since[op] = s.ready_since[op]
+    if heaped:
+        t.ready_links[:] = s.ready_links
+        t.ready_since[:] = s.ready_since
+    t.device_queue[:] = s.device_queue
+    t.channel_queue[:] = s.channel_queue
+    t.copies[:copies] = s.copies[:copies]
+    t.transfers[:transfers] = s.transfers[:transfers]
+    t.transfer_links[:transfers] = s.transfer_links[:transfers]
+    t.transfer_keys[:transfers] = s.transfer_keys[:transfers]
+    t.requested[:transfers] = s.requested[:transfers]
+    t.event_codes[:events] = s.event_codes[:events]
+    t.event_times[:events] = s.event_times[:events]
+    t.touched[:] = s.touched
+    t.memory[:] = s.memory
+    t.peak[:] = s.peak
+    t.early_peak[:] = s.early_peak
+    t.held_until[:] = s.held_until
+    t.first_holder[:] = s.first_holder
+    t.next_time[:] = s.next_time
+    t.free[:] = s.free
+    t.channel_free[:] = s.channel_free
+    t.group_start[:] = s.group_start
+    t.clock[:] = s.clock
+
+
+@njit(cache=True)
+def settled(s: State) -> bool:  # pragma: no cover
+    """Whether every op that was ready at 0 has started, and an instant after them has passed."""
+    for device in range(len(s.memory)):
+        if s.device_queue[device, SOURCE] >= 0 or s.held_until[device] > s.clock[0]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def move_memory(
+    c: Compiled, s: State, group: int, device: int, sign: int
+) -> None:  # pragma: no cover
+    """Adds (or with -1 takes away) a group's parameters and constants to a settled state."""
+    early = late = c.group_bytes[group]
+    holder = s.first_holder[device]
+    for source in range(len(c.source_rows)):
+        if c.source_rows[source, SOURCE_GROUP] == group:
+            late += c.source_bytes[source]
+            if holder < 0 or c.source_rows[source, SOURCE_RANK] <= holder:
+                early += c.source_bytes[source]
+    s.memory[device] += sign * late
+    s.peak[device] += sign * late
+    s.early_peak[device] += sign * early
+
+
+@njit(cache=True)
+def has_constants(c: Compiled, group: int) -> bool:  # pragma: no cover
+    """Whether constants of a group take memory."""
+    for source in range(len(c.source_rows)):
+        if c.source_rows[source, SOURCE_GROUP] == group and c.source_bytes[source] > 0:
+            return True
+    return False
+
+
+def spared(s: State) -> float:
+    """The share of a finished simulation that a move leaves as it is, the mean over the groups."""
+    instants = s.counts[INSTANTS]
+    touched = np.where(s.touched < 0, instants, s.touched)
+    return float(touched.mean()) / instants
+
+
+@njit(cache=True)
+def resume_from(
+    c: Compiled, s: State, taken: Int32s, group: int, old: int, new: int
+) -> int:  # pragma: no cover
+    """Which snapshot a simulation can go on from after a move; -1 for none."""
+    if (s.first_holder[old] == SEVERAL or s.first_holder[new] == SEVERAL) and has_constants(
+        c, group
+    ):
+        return -1
+    touched = s.touched[group]
+    last = -1
+    for number in range(len(taken)):
+        if taken[number] != NO_SNAPSHOT and (touched < 0 or taken[number] <= touched):
+            last = number
+    return last
+
+
+@njit(cache=True, parallel=True)
+def run_moves(
+    c: Compiled,
+    rows: Ints,
+    groups: Ints,
+    targets: Ints,
+    devices: Ints,
+    ints: Int32s,
+    longs: Ints,
+    reals: Floats,
+    kept_ints: Int32s,
+    kept_longs: Ints,
+    kept_reals: Floats,
+    taken: Int32s,
+    step_time: Floats,
+    peak: Ints,
+    group_start: Floats,
+) -> None:  # pragma: no cover
+    """Simulates the placements of some rows of a batch over all cores.
+
+    Args:
+        c: the compiled problem.
+        rows: (n,) which, each at most once.
+        groups: (n,) the group that moves in each; -1 to simulate the row from scratch.
+        targets: (n,) its device.
+        devices: (batch, num_groups) the placements; changed.
+        ints: (batch, …) buffers of the rows' states, as are `longs` and `reals`.
+        longs: likewise.
+        reals: likewise.
+        kept_ints: (batch, snapshots, …) buffers of their snapshots, as are the next two.
+        kept_longs: likewise.
+        kept_reals: likewise.
+        taken: (batch, snapshots) after how many instants each was taken, or `NO_SNAPSHOT`.
+        step_time: (batch,) seconds; changed.
+        peak: (batch, num_devices) bytes; changed.
+        group_start: (batch, num_groups) seconds; changed.
+    """
+    snapshots = taken.shape[1]
+    num_kept = len(c.missing)
+    for index in prange(len(rows)):
+        row, group, new = rows[index], groups[index], targets[index]
+        s = view(c, ints[row], longs[row], reals[row])
+        first = -1
+        if group >= 0:
+            old = devices[row, group]
+            devices[row, group] = new
+            first = resume_from(c, s, taken[row], group, old, new)
+            for number in range(first + 1):
+                if taken[row, number] != NO_SNAPSHOT:
+                    t = view(
+                        c, kept_ints[row, number], kept_longs[row, number], kept_reals[row, number]
+                    )
+                    move_memory(c, t, group, old, -1)
+                    move_memory(c, t, group, new, 1)
+                    if number == first:
+                        copy_state(t, s)
+        if first < 0:
+            begin(c, devices[row], s)
+        for number in range(first + 1, snapshots):
+            left = num_kept * (snapshots - number) // (snapshots + 1)
+            advance(c, devices[row], s, left, False)
+            taken[row, number] = NO_SNAPSHOT
+            if settled(s):
+                taken[row, number] = s.counts[INSTANTS]
+                t = view(
+                    c, kept_ints[row, number], kept_longs[row, number], kept_reals[row, number]
+                )
+                copy_state(s, t)
+        advance(c, devices[row], s, 0, False)
+        step_time[row] = read(s, peak[row], group_start[row])

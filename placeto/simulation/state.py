@@ -1,0 +1,177 @@
+"""What one simulation writes: views of three flat buffers, so that it allocates nothing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from placeto.graph import Floats, Ints
+from placeto.simulation.compiled import Buffers, Compiled, Int32s, Reduction
+
+# `State.counts`.
+REMAINING, NUM_COPIES, NUM_TRANSFERS, NUM_EVENTS, INSTANTS = range(5)
+# Columns of `State.copies` and `State.transfers`.
+BUNDLE, NEXT_COPY, ON_DEVICE = range(3)
+CHANNEL, CROSSING, COPY, SENDER = range(4)
+# `State.first_holder` where there was more than one, and a peak before any instant.
+SEVERAL = -2
+NEVER = -(2**62)
+
+
+class State(NamedTuple):
+    """Where a simulation stands.
+
+    A copy is a crossing tensor on a device that did not produce it; a transfer brings one copy, or
+    several on a multicast channel. Copies and transfers are numbered as they are requested; there
+    are at most as many as bundles.
+    """
+
+    counts: Int32s  # (5,)
+    missing: Int32s  # (num_kept,) inputs that are not on the op's device yet
+    left: Int32s  # (num_slots + num_bundles,) what still holds each slot
+    holder_slot: Int32s  # (num_slots + num_bundles,) which slot a holder holds
+    bundle_next: Int32s  # (num_bundles,) another bundle of the same copy, or -1
+    source_next: Int32s  # (num_sources,) the next source on the same device, or -1
+    ready: Int32s  # (num_devices, num_kept) ops in the order of their turns
+    ready_links: Int32s  # (num_kept, 2)
+    ready_keys: Int32s  # (num_kept, 2) each op's own number, twice
+    device_queue: Int32s  # (num_devices, 5)
+    copy_at: Int32s  # (num_devices,) of the tensor at hand: its copy there, or -1
+    done: Int32s  # (num_devices,) devices whose op finishes at the instant
+    channel_queue: Int32s  # (num_channels, 5)
+    stirred: Int32s  # (num_channels,) channels that may start a transfer
+    copies: Int32s  # (num_bundles, 3) first bundle, next copy of its transfer, device
+    transfers: Int32s  # (num_bundles, 4) channel, crossing tensor, first copy, sending device
+    transfer_links: Int32s  # (num_bundles, 2)
+    transfer_keys: Int32s  # (num_bundles, 2) lowest consumer that waits, tensor of the graph
+    event_codes: Int32s  # (num_bundles + num_channels,) transfer that arrives; or ~channel
+    touched: Int32s  # (num_groups,) the first instant at which the group's device mattered, or -1
+    memory: Ints  # (num_devices,) bytes in use
+    peak: Ints  # (num_devices,) bytes
+    slot_bytes: Ints  # (num_slots + num_bundles,)
+    next_time: Floats  # (num_devices,) s, when its op finishes or it becomes free; or infinite
+    free: Floats  # (num_devices,) s, from when on it may start an op
+    channel_free: Floats  # (num_channels,) s
+    event_times: Floats  # (num_bundles + num_channels,) s
+    ready_since: Floats  # (num_kept,) s
+    requested: Floats  # (num_bundles,) s, of each transfer
+    sent: Floats  # (num_bundles,) s, start of each transfer
+    group_start: Floats  # (num_groups,) s, first start of an op that takes time; 0 if none does
+    early_peak: Ints  # (num_devices,) bytes, before `held_until`
+    held_until: Floats  # (num_devices,) s, until when the last op that was ready at 0 holds it
+    first_holder: Int32s  # (num_devices,) that op; -1 for none, or `SEVERAL`
+    clock: Floats  # (1,) s, the last instant
+    op_start: Floats  # (num_kept,) s; written if the schedule is wanted
+    source_start: Floats  # (num_sources,) s; likewise
+
+
+@njit(cache=True)
+def _cut(buffer: Any, size: int) -> Any:  # pragma: no cover
+    """The first `size` entries, and the rest."""
+    return buffer[:size], buffer[size:]
+
+
+@njit(cache=True)
+def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pragma: no cover
+    """The state that three buffers hold."""
+    kept, devices = c.op_seconds.shape
+    channels, groups = len(c.bandwidth), len(c.group_bytes)
+    sources, bundles = len(c.source_rows), len(c.bundle_rows) - 1
+    holders = len(c.left) + bundles
+    events = bundles + channels
+    counts, ints = _cut(ints, 5)
+    missing, ints = _cut(ints, kept)
+    left, ints = _cut(ints, holders)
+    holder_slot, ints = _cut(ints, holders)
+    bundle_next, ints = _cut(ints, bundles)
+    source_next, ints = _cut(ints, sources)
+    ready, ints = _cut(ints, devices * kept)
+    ready_links, ints = _cut(ints, kept * 2)
+    ready_keys, ints = _cut(ints, kept * 2)
+    device_queue, ints = _cut(ints, devices * 5)
+    copy_at, ints = _cut(ints, devices)
+    done, ints = _cut(ints, devices)
+    channel_queue, ints = _cut(ints, channels * 5)
+    stirred, ints = _cut(ints, channels)
+    copies, ints = _cut(ints, bundles * 3)
+    transfers, ints = _cut(ints, bundles * 4)
+    transfer_links, ints = _cut(ints, bundles * 2)
+    transfer_keys, ints = _cut(ints, bundles * 2)
+    event_codes, ints = _cut(ints, events)
+    touched, ints = _cut(ints, groups)
+    first_holder, ints = _cut(ints, devices)
+    memory, longs = _cut(longs, devices)
+    peak, longs = _cut(longs, devices)
+    early_peak, longs = _cut(longs, devices)
+    slot_bytes, longs = _cut(longs, holders)
+    next_time, reals = _cut(reals, devices)
+    free, reals = _cut(reals, devices)
+    channel_free, reals = _cut(reals, channels)
+    event_times, reals = _cut(reals, events)
+    ready_since, reals = _cut(reals, kept)
+    requested, reals = _cut(reals, bundles)
+    sent, reals = _cut(reals, bundles)
+    group_start, reals = _cut(reals, groups)
+    held_until, reals = _cut(reals, devices)
+    clock, reals = _cut(reals, 1)
+    op_start, reals = _cut(reals, kept)
+    source_start, reals = _cut(reals, sources)
+    return State(
+        counts, missing, left, holder_slot, bundle_next, source_next,
+        ready.reshape((devices, kept)), ready_links.reshape((kept, 2)),
+        ready_keys.reshape((kept, 2)), device_queue.reshape((devices, 5)), copy_at, done,
+        channel_queue.reshape((channels, 5)), stirred, copies.reshape((bundles, 3)),
+        transfers.reshape((bundles, 4)), transfer_links.reshape((bundles, 2)),
+        transfer_keys.reshape((bundles, 2)), event_codes, touched, memory, peak, slot_bytes,
+        next_time, free, channel_free, event_times, ready_since, requested, sent, group_start,
+        early_peak, held_until, first_holder, clock, op_start, source_start,
+    )  # fmt: skip
+
+
+def buffer_sizes(c: Compiled) -> tuple[int, int, int]:
+    """How many 32-bit integers, 64-bit integers and floats a state takes."""
+    kept, devices = c.op_seconds.shape
+    channels, groups = len(c.bandwidth), len(c.group_bytes)
+    sources, bundles = len(c.source_rows), len(c.bundle_rows) - 1
+    holders = len(c.left) + bundles
+    ints = 5 + (5 + devices) * kept + 2 * holders + sources + 8 * devices + 7 * channels
+    longs = 3 * devices + holders
+    reals = 1 + 3 * devices + 2 * channels + 3 * bundles + groups + 2 * kept + sources
+    return ints + 13 * bundles + groups, longs, reals
+
+
+@njit(cache=True)
+def prepare(c: Compiled, s: State) -> None:  # pragma: no cover
+    """Writes what no simulation of the problem changes, once."""
+    for slot in range(len(c.left)):
+        s.holder_slot[slot] = slot
+        s.slot_bytes[slot] = c.slot_bytes[slot]
+    for op in range(len(c.missing)):
+        s.ready_keys[op, :] = op
+    s.copy_at[:] = -1
+
+
+def buffers(c: Compiled, rows: int) -> Buffers:
+    """Buffers for `rows` states, (rows, size) each, prepared."""
+    sizes = buffer_sizes(c)
+    ints = np.empty((rows, sizes[0]), dtype=np.int32)
+    longs = np.empty((rows, sizes[1]), dtype=np.int64)
+    reals = np.empty((rows, sizes[2]))
+    for row in range(rows):
+        prepare(c, view(c, ints[row], longs[row], reals[row]))
+    return ints, longs, reals
+
+
+@contextmanager
+def borrowed(reduction: Reduction, rows: int) -> Iterator[Buffers]:
+    """Buffers for at least `rows` states of a compiled problem, kept for the next who asks."""
+    try:
+        found = reduction.spare.pop()
+    except IndexError:
+        found = buffers(reduction.compiled, rows)
+    if len(found[0]) < rows:
+        found = buffers(reduction.compiled, rows)
+    yield found
+    reduction.spare.append(found)
