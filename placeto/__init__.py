@@ -70,5 +70,7 @@ def __getattr__(name: str) -> Any:
 
 
 gymnasium.register(
-    id="DevicePlacement-v0", entry_point="placeto.envs.device_placement:DevicePlacementEnv"
+    id="DevicePlacement-v0",
+    entry_point="placeto.envs.device_placement:DevicePlacementEnv",
+    vector_entry_point="placeto.envs.vector:DevicePlacementVectorEnv",
 )

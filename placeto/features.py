@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools, PlacementProblem
 
 Features = NDArray[np.float32]
+TINY = float(np.finfo(float).tiny)
 
 
 def num_node_features(num_devices: int) -> int:
@@ -79,7 +81,8 @@ def node_features(
     Args:
         static: of the problem.
         devices: (batch, num_groups) the current placements.
-        group_start: (batch, num_groups) seconds, the first start of an op of each group.
+        group_start: (batch, num_groups) seconds, first start of an op of each group that takes
+            time; 0 if none does.
         step_time: (batch,) seconds.
         current: (batch,) the group whose device is chosen next.
         visited: (batch, num_groups) whose device was chosen in this episode.
@@ -96,8 +99,51 @@ def node_features(
     features[rows, current, -3] = 1
     features[:, :, -2] = visited
     start = group_start - group_start[rows, current][:, None]
-    features[:, :, -1] = start / np.maximum(step_time, np.finfo(float).tiny)[:, None]
+    features[:, :, -1] = start / np.maximum(step_time, TINY)[:, None]
     return features
+
+
+@njit(cache=True, error_model="numpy")
+def update_node_features(
+    features: Features,
+    rows: Ints,
+    devices: Ints,
+    group_start: Floats,
+    step_time: Floats,
+    chosen: Ints,
+    current: Ints,
+) -> None:  # pragma: no cover
+    """Takes the features of some episodes over a step, in place, to what `node_features` says.
+
+    The arrays are those of a batch, and only the `rows` are read and written. A step changes what
+    is known of the group whose device was chosen, which group is the current one, and the start
+    times; the rest of `features` is left as it is.
+
+    Args:
+        features: (batch, max_groups, num_node_features) those before the step; groups of the
+            problem first, what comes after them is padding.
+        rows: (n,) the episodes that take the step.
+        devices: (batch, num_groups) the placements after the step.
+        group_start: (batch, num_groups) seconds, of these placements.
+        step_time: (batch,) seconds, of these placements.
+        chosen: (batch,) the group whose device the step chose.
+        current: (batch,) the group whose device is chosen next.
+    """
+    num_groups = devices.shape[1]
+    num_devices = (features.shape[2] - 5) // 2
+    present = num_devices + 2
+    flag, visited, start = present + num_devices, present + num_devices + 1, features.shape[2] - 1
+    for row in rows:
+        before, after = chosen[row], current[row]
+        features[row, before, present:flag] = 0
+        features[row, before, present + devices[row, before]] = 1
+        features[row, before, visited] = 1
+        features[row, before, flag] = 0
+        features[row, after, flag] = 1
+        origin = group_start[row, after]
+        whole = max(step_time[row], TINY)
+        for group in range(num_groups):
+            features[row, group, start] = (group_start[row, group] - origin) / whole
 
 
 def present_device(features: Any) -> Any:
@@ -107,4 +153,4 @@ def present_device(features: Any) -> Any:
 
 
 def _over_largest(values: NDArray[np.float64] | Ints) -> Floats:
-    return values / max(float(values.max(initial=0)), np.finfo(float).tiny)
+    return values / max(float(values.max(initial=0)), TINY)

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from placeto.graph import Floats
+from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
-from placeto.simulation import Schedule
+from placeto.simulation import Schedule, simulate
 from placeto.units import format_bytes, format_seconds
 
 COLOURS = np.array(
@@ -24,6 +24,12 @@ COLOURS = np.array(
 """A colour a device, by number modulo 8 (the Tableau 10 palette without brown and grey)."""
 
 SHADES = " ░▒▓█"
+
+
+def render(problem: PlacementProblem, devices: Ints, mode: str) -> str | NDArray[np.uint8]:
+    """The schedule of a placement: text (`"ansi"`) or a picture (`"rgb_array"`)."""
+    schedule = simulate(problem, devices)
+    return render_ansi(problem, schedule) if mode == "ansi" else render_rgb(problem, schedule)
 
 
 def busy_share(problem: PlacementProblem, schedule: Schedule, columns: int) -> Floats:

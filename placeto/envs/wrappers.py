@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from placeto.envs.device_placement import Observation
+from placeto.envs.observation import Observation
 
 
 class GraphSpaceWrapper(gymnasium.ObservationWrapper[spaces.GraphInstance, Any, Observation]):

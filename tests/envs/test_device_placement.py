@@ -118,6 +118,26 @@ def test_memory_over_the_limit_costs_seconds_a_gibibyte():
     assert reward == pytest.approx(1.0 + 5.0)
 
 
+def test_the_best_placement_is_that_of_the_least_penalised_time():
+    gib = 2**30
+    graph = make_graph({"a": 1.0, "b": 2.0, "c": 1.0}, param_bytes={"a": 2 * gib, "c": 2 * gib})
+    env = gym.make(
+        "DevicePlacement-v0",
+        graph=graph,
+        cluster=make_cluster(2, memory=3 * gib),
+        grouping="none",
+        memory_penalty=5.0,
+    )
+    env.reset(seed=0)
+    env.step(0)
+    # a and c together, one GiB too much, and b elsewhere: 2 s. With c beside b: 3 s, and it fits.
+    *_, over = env.step(1)
+    assert over["best_step_time"] == over["step_time"] == pytest.approx(2.0)
+    *_, fits = env.step(1)
+    assert fits["best_step_time"] == fits["step_time"] == pytest.approx(3.0)
+    assert fits["best_placement"].tolist() == [0, 1, 1]
+
+
 def test_same_seed_same_episode():
     env = gym.make(
         "DevicePlacement-v0",
@@ -166,14 +186,24 @@ def test_observation_is_the_features_of_the_simulated_state():
         observation, *_ = env.step(step % 4)
 
 
-def test_returned_observations_are_never_written_again():
-    env = make(generator.diamond())
-    observation, _ = env.reset(seed=0)
-    kept = {key: np.copy(value) for key, value in observation.items()}
-    env.step(1)
-    env.reset(seed=1)
-    for key, value in observation.items():
-        np.testing.assert_array_equal(value, kept[key])
+def test_nothing_is_left_of_an_earlier_graph():
+    chain, diamond = generator.chain(), generator.diamond()
+    used, unused = (
+        gym.make(
+            "DevicePlacement-v0",
+            graph=[chain.graph, diamond.graph],
+            cluster=chain.cluster,
+            grouping="none",
+        )
+        for _ in range(2)
+    )
+    play(used, seed=0, options={"graph": "diamond", "placement": [0, 1, 0, 1, 0, 1]})
+    found, expected = (play(env, seed=1, options={"graph": "chain"}) for env in (used, unused))
+    assert found[0] == expected[0]
+    for kind in (1, 2):
+        for one, other in zip(found[kind], expected[kind], strict=True):
+            for key, value in other.items():
+                np.testing.assert_array_equal(one[key], value)
 
 
 def test_best_placement_is_the_best_seen():
@@ -183,6 +213,18 @@ def test_best_placement_is_the_best_seen():
     assert infos[-1]["best_step_time"] == min(info["step_time"] for info in infos)
     best = simulate(problem, infos[-1]["best_placement"])
     assert best.step_time == infos[-1]["best_step_time"]
+
+
+def test_best_placement_is_as_long_as_the_largest_graph():
+    chain, diamond = generator.chain(), generator.diamond()
+    env = gym.make(
+        "DevicePlacement-v0",
+        graph=[chain.graph, diamond.graph],
+        cluster=chain.cluster,
+        grouping="none",
+    )
+    _, info = env.reset(seed=0, options={"graph": "chain", "placement": [1, 0, 0, 1]})
+    assert info["best_placement"].tolist() == [1, 0, 0, 1, -1, -1]
 
 
 def test_a_forbidden_action_changes_nothing():

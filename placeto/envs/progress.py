@@ -1,0 +1,134 @@
+"""How far episodes have come, and the two ends of a step: what moves, what follows from it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from placeto.graph import Floats, Ints
+from placeto.problem import Bools
+
+
+class Progress(NamedTuple):
+    """How far each episode of a batch has come; `cost` is ρ, penalised step time."""
+
+    order: Ints  # (batch, max_steps) the group of each step, up to the length
+    length: Ints  # (batch,) steps of the episode; 0 before the first reset
+    taken: Ints  # (batch,) steps behind it
+    chosen: Ints  # (batch,) the group of the last step
+    current: Ints  # (batch,) the group of the next step; after the last, of the last
+    action_mask: NDArray[np.int8]  # (batch, num_devices) what the current group allows
+    cost: Floats  # (batch,) s
+    best_cost: Floats  # (batch,) s, the least of the episode
+    scale: Floats  # (batch,) s that rewards are divided by
+    step_time: Floats  # (batch,) s
+    best_step_time: Floats  # (batch,) s, at the best cost
+    best_placement: Ints  # (batch, max_groups) at the best cost, -1 for padding
+    peak_memory: Ints  # (batch, num_devices) bytes
+    feasible: Bools  # (batch,)
+
+
+def no_progress(observations: dict[str, NDArray[Any]], max_steps: int) -> Progress:
+    """The progress of a batch before its first reset.
+
+    Args:
+        observations: of the batch, of which `current_node` and `action_mask` become part of it.
+        max_steps: of the longest episode.
+    """
+    current, action_mask = observations["current_node"], observations["action_mask"]
+    batch, num_devices = action_mask.shape
+    max_groups = observations["node_mask"].shape[1]
+    return Progress(
+        order=np.zeros((batch, max_steps), dtype=np.int64),
+        length=np.zeros(batch, dtype=np.int64),
+        taken=np.zeros(batch, dtype=np.int64),
+        chosen=np.zeros(batch, dtype=np.int64),
+        current=current,
+        action_mask=action_mask,
+        cost=np.zeros(batch),
+        best_cost=np.zeros(batch),
+        scale=np.ones(batch),
+        step_time=np.zeros(batch),
+        best_step_time=np.zeros(batch),
+        best_placement=np.full((batch, max_groups), -1),
+        peak_memory=np.zeros((batch, num_devices), dtype=np.int64),
+        feasible=np.zeros(batch, dtype=bool),
+    )
+
+
+@njit(cache=True)
+def moves(
+    rows: Ints, current: Ints, actions: Ints, devices: Ints, allowed: Bools
+) -> tuple[Ints, Ints]:  # pragma: no cover
+    """Where the actions of some episodes put their current groups.
+
+    Args:
+        rows: (n,) the episodes.
+        current: (batch,) groups.
+        actions: (batch,) devices.
+        devices: (batch, num_groups) the present placements.
+        allowed: (num_groups, num_devices) of the problem.
+
+    Returns:
+        (n,) groups and (n,) devices: the present one where the action is not allowed.
+    """
+    groups, targets = np.empty_like(rows), np.empty_like(rows)
+    for index, row in enumerate(rows):
+        groups[index] = group = current[row]
+        action = actions[row]
+        targets[index] = action if allowed[group, action] else devices[row, group]
+    return groups, targets
+
+
+@njit(cache=True, error_model="numpy")
+def advance(
+    rows: Ints,
+    progress: Progress,
+    cost: Floats,
+    step_time: Floats,
+    peak_memory: Ints,
+    feasible: Bools,
+    devices: Ints,
+    allowed: Bools,
+    terminal: bool,
+    rewards: Floats,
+    terminated: Bools,
+) -> None:  # pragma: no cover
+    """Takes some episodes over a step, of whose placements all is known.
+
+    Args:
+        rows: (n,) the episodes, of one problem.
+        progress: of the batch; its rows are written.
+        cost: (batch,) s, ρ after the step.
+        step_time: (batch,) s.
+        peak_memory: (batch, num_devices) bytes.
+        feasible: (batch,) whether the placements are.
+        devices: (batch, num_groups) the placements after the step.
+        allowed: (num_groups, num_devices) of the problem.
+        terminal: whether only the last step is rewarded, by -ρ; else each by the fall of ρ.
+        rewards: (batch,) whose rows are written.
+        terminated: (batch,) whose rows are written.
+    """
+    num_groups = devices.shape[1]
+    for row in rows:
+        before = progress.cost[row]
+        progress.cost[row] = cost[row]
+        progress.step_time[row] = step_time[row]
+        progress.peak_memory[row] = peak_memory[row]
+        progress.feasible[row] = feasible[row]
+        if cost[row] < progress.best_cost[row]:
+            progress.best_cost[row] = cost[row]
+            progress.best_step_time[row] = step_time[row]
+            progress.best_placement[row, :num_groups] = devices[row]
+        progress.taken[row] += 1
+        last = progress.taken[row] == progress.length[row]
+        terminated[row] = last
+        progress.chosen[row] = progress.current[row]
+        if not last:
+            progress.current[row] = progress.order[row, progress.taken[row]]
+        progress.action_mask[row] = allowed[progress.current[row]]
+        if not terminal:
+            rewards[row] = (before - cost[row]) / progress.scale[row]
+        elif last:
+            rewards[row] = -cost[row] / progress.scale[row]

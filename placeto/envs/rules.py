@@ -1,0 +1,51 @@
+"""What an episode of `DevicePlacement-v0` is played by: its start, its length, its reward."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from placeto.errors import PlacetoError
+from placeto.graph import Ints
+from placeto.initial import InitialPlacement
+from placeto.problem import PlacementProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """The arguments of the environment that shape its episodes; see `DevicePlacementEnv`.
+
+    Raises:
+        PlacetoError: a value that is not one of those.
+    """
+
+    initial_placement: InitialPlacement
+    reward: Literal["improvement", "terminal"]
+    reward_scale: Literal["relative", "seconds"]
+    memory_penalty: float
+    sweeps: int
+    traversal: Literal["topological", "random"]
+
+    def __post_init__(self) -> None:
+        check_choice("reward", self.reward, ("improvement", "terminal"))
+        check_choice("reward_scale", self.reward_scale, ("relative", "seconds"))
+        check_choice("traversal", self.traversal, ("topological", "random"))
+        if not isinstance(self.sweeps, int) or self.sweeps < 1:
+            raise PlacetoError(f"sweeps is {self.sweeps!r}, expected a whole number from 1")
+        if not 0 <= self.memory_penalty < np.inf:
+            raise PlacetoError(
+                f"memory_penalty is {self.memory_penalty!r}, expected seconds a GiB from 0"
+            )
+
+    def order(self, problem: PlacementProblem, rng: np.random.Generator) -> Ints:
+        """(num_groups * sweeps,) the groups as an episode visits them."""
+        if self.traversal == "random":
+            orders = [rng.permutation(problem.num_groups) for _ in range(self.sweeps)]
+            return np.concatenate(orders)
+        return np.tile(problem.group_order, self.sweeps)
+
+
+def check_choice(name: str, value: object, known: tuple[object, ...]) -> None:
+    """Raises a `PlacetoError` unless the argument `name` has a value that is known."""
+    if value not in known:
+        raise PlacetoError(f"{name} is {value!r}, expected one of {', '.join(map(str, known))}")

@@ -1,0 +1,70 @@
+"""Where episodes start: the graph, the placement and the order of the groups."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from placeto.envs.rules import Rules
+from placeto.errors import PlacetoError
+from placeto.graph import Ints
+from placeto.initial import initial_placement
+from placeto.problem import PlacementProblem
+
+Start = tuple[int, Ints, Ints]
+"""Which problem, (num_groups,) devices, and (num_groups * sweeps,) the groups as visited."""
+
+
+class Starts:
+    """Draws the starts of episodes; remembers those placements that are always the same.
+
+    Args:
+        problems: by the name of the graph.
+        rules: of the episodes.
+    """
+
+    def __init__(self, problems: Mapping[str, PlacementProblem], rules: Rules) -> None:
+        self._names, self._problems = list(problems), list(problems.values())
+        self._rules = rules
+        self._fixed: dict[int, Ints] = {}
+
+    def draw(
+        self, generators: Sequence[np.random.Generator], options: Mapping[str, Any]
+    ) -> list[Start]:
+        """One start a generator, which draws graph, placement and order, one after the other.
+
+        Args:
+            generators: of the environments that start.
+            options: of `reset`: maybe a `graph`, maybe a `placement`.
+
+        Returns:
+            The starts.
+
+        Raises:
+            PlacetoError: options that cannot be used.
+        """
+        for option in options:
+            if option not in ("graph", "placement"):
+                raise PlacetoError(f"unknown reset option {option!r}; known: graph, placement")
+        name, placement = options.get("graph"), options.get("placement")
+        if name is not None and name not in self._names:
+            raise PlacetoError(f"no graph is called {name!r}; graphs: {', '.join(self._names)}")
+        return [self._draw(rng, name, placement) for rng in generators]
+
+    def _draw(self, rng: np.random.Generator, name: str | None, placement: Any) -> Start:
+        names = self._names
+        number = int(rng.integers(len(names))) if name is None else names.index(name)
+        problem = self._problems[number]
+        if placement is not None:
+            devices = initial_placement(problem, placement, rng)
+        else:
+            devices = self._usual(number, rng)
+        return number, devices, self._rules.order(problem, rng)
+
+    def _usual(self, number: int, rng: np.random.Generator) -> Ints:
+        problem, usual = self._problems[number], self._rules.initial_placement
+        if isinstance(usual, str) and usual == "random":
+            return initial_placement(problem, usual, rng)
+        if number not in self._fixed:  # the expert's takes as long as a few dozen steps
+            self._fixed[number] = initial_placement(problem, usual, rng)
+        return self._fixed[number]

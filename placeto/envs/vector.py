@@ -1,0 +1,224 @@
+"""The vector form of `DevicePlacement-v0`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from placeto.envs.device_placement import DevicePlacementEnv
+from placeto.envs.observation import Observation
+from placeto.errors import PlacetoError
+from placeto.graph import Floats, Ints
+from placeto.problem import Bools
+
+Infos = dict[str, Any]
+
+
+class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
+    """Many `DevicePlacement-v0` side by side, simulated together; of different graphs if need be.
+
+    What `gym.make_vec("DevicePlacement-v0", num_envs=64, ...)` makes. Environment i does what a
+    `DevicePlacementEnv` does that is seeded as it is; observations, rewards, infos and resets
+    are put together as Gymnasium's `SyncVectorEnv` does it:
+
+    **Action**: `MultiDiscrete`, (num_envs,) devices. **Observation**: each array of the single
+    environment's with an axis of environments in front. **Info**: likewise, and `_key` is a
+    (num_envs,) mask of the environments that have the `key`.
+
+    **Autoreset**: an environment whose episode has ended is reset by the next step, which ignores
+    its action and gives it no reward (`NEXT_STEP`, the default); or by the step that ends it,
+    whose infos then hold `final_obs` and `final_info` (`SAME_STEP`); or by nobody (`DISABLED`).
+
+    **Reset options**: those of the single environment, for all; and `{"reset_mask": mask}` with
+    a (num_envs,) bool array, to reset only some.
+
+    Args:
+        num_envs: how many environments.
+        *arguments: those of `DevicePlacementEnv`.
+        autoreset_mode: an `AutoresetMode` or its value.
+        **more: those of `DevicePlacementEnv`.
+
+    Raises:
+        PlacetoError: an argument that cannot be used.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *arguments: Any,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        **more: Any,
+    ) -> None:
+        if not isinstance(num_envs, int | np.integer) or num_envs < 1:
+            raise PlacetoError(f"num_envs is {num_envs!r}, expected a whole number from 1")
+        single = DevicePlacementEnv(*arguments, **more)
+        self.num_envs = int(num_envs)
+        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        self.metadata = {**single.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = single.render_mode
+        self.problems = single.problems
+        self.single_observation_space = single.observation_space
+        self.single_action_space = single.action_space
+        self.observation_space = batch_space(single.observation_space, self.num_envs)
+        self.action_space = batch_space(single.action_space, self.num_envs)
+        self.num_devices = single.num_devices
+        self._episodes = single.episodes(self.num_envs)
+        self._generators: list[np.random.Generator] = []
+        self._seeds: list[int] = []
+        for _ in range(self.num_envs):
+            generator, seed = seeding.np_random()
+            self._generators.append(generator)
+            self._seeds.append(seed)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Observation, Infos]:
+        """Starts episodes in all environments, or in those of a mask.
+
+        Args:
+            seed: of the first environment, each next one has one more; or one for each; None
+                goes on with the numbers of before.
+            options: see the class.
+
+        Returns:
+            The observations of all environments, and the infos of those reset.
+
+        Raises:
+            PlacetoError: seeds or options that cannot be used.
+        """
+        seeds = self._each_seed(seed)
+        options = dict(options or {})
+        mask = np.ones(self.num_envs, dtype=bool)
+        if "reset_mask" in options:
+            mask = self._checked_mask(options.pop("reset_mask"))
+        for row in np.flatnonzero(mask).tolist():
+            if seeds[row] is not None:
+                self._generators[row], self._seeds[row] = seeding.np_random(seeds[row])
+        self._start(mask, options)
+        return self._observations(), self._infos(mask)
+
+    def step(self, actions: ArrayLike) -> tuple[Observation, Floats, Bools, Bools, Infos]:
+        """Gives the current group of each environment a device, in (num_envs,) `actions`."""
+        over = self._episodes.over()
+        if not self._started() or (self.autoreset_mode is AutoresetMode.DISABLED and over.any()):
+            raise gymnasium.error.ResetNeeded(
+                f"call reset before step, for environment {int(over.argmax())} at least"
+            )
+        devices = self._checked_actions(actions, over)
+        rewards, terminated = self._episodes.step(np.flatnonzero(~over), devices)
+        infos: Infos = {}
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            over = terminated
+            if terminated.any():
+                infos = self._finals(terminated)
+        if over.any():
+            self._start(over)
+        infos.update(self._infos(np.ones(self.num_envs, dtype=bool)))
+        return self._observations(), rewards, terminated, np.zeros_like(terminated), infos
+
+    def action_masks(self) -> Bools:
+        """(num_envs, num_devices) which actions the current groups allow."""
+        return self._episodes.progress.action_mask > 0
+
+    def render(self) -> tuple[Any, ...]:
+        """What each environment's `render` returns."""
+        return tuple(self._episodes.render(row, self.render_mode) for row in range(self.num_envs))
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """The generator of each environment."""
+        return tuple(self._generators)
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """What each environment's generator was seeded with."""
+        return tuple(self._seeds)
+
+    def _started(self) -> bool:
+        return bool(self._episodes.progress.length.all())
+
+    def _start(self, mask: Bools, options: Mapping[str, Any] | None = None) -> None:
+        rows = np.flatnonzero(mask)
+        self._episodes.reset(rows, [self._generators[row] for row in rows.tolist()], options)
+
+    def _observations(self) -> Observation:
+        return {key: value.copy() for key, value in self._episodes.observations.items()}
+
+    def _infos(self, mask: Bools) -> Infos:
+        """The infos of some environments; nothing in the places of others."""
+        infos: Infos = {}
+        for key, value in self._episodes.infos.items():
+            part = value.copy()
+            part[~mask] = None if part.dtype == object else 0
+            infos[key], infos[f"_{key}"] = part, mask.copy()
+        return infos
+
+    def _finals(self, ended: Bools) -> Infos:
+        """The last observations and infos of the episodes that have ended."""
+        last = np.full(self.num_envs, None, dtype=object)
+        for row in np.flatnonzero(ended).tolist():
+            last[row] = self._episodes.observe(row)
+        return {
+            "final_obs": last,
+            "_final_obs": ended.copy(),
+            "final_info": self._infos(ended),
+            "_final_info": ended.copy(),
+        }
+
+    def _each_seed(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int | np.integer):
+            return [int(seed) + row for row in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise PlacetoError(
+                f"there are {len(seed)} seeds, expected {self.num_envs}: one an environment"
+            )
+        return list(seed)
+
+    def _checked_mask(self, mask: object) -> Bools:
+        found = np.asarray(mask)
+        if found.shape != (self.num_envs,) or found.dtype != np.bool_ or not found.any():
+            raise PlacetoError(
+                f"reset_mask has shape {found.shape} and {found.dtype} values, "
+                f"expected ({self.num_envs},) bool values, at least one of them true"
+            )
+        if not (found | (self._episodes.progress.length > 0)).all():
+            raise PlacetoError("reset_mask leaves out environments that were never reset")
+        return found
+
+    def _checked_actions(self, actions: ArrayLike, ignored: Bools) -> Ints:
+        try:
+            found = np.asarray(actions)
+        except ValueError as error:
+            raise PlacetoError("actions are not an array of device numbers") from error
+        if found.shape != (self.num_envs,):
+            raise PlacetoError(
+                f"actions have shape {found.shape}, expected ({self.num_envs},): "
+                "one device an environment"
+            )
+        if not np.issubdtype(found.dtype, np.integer):
+            raise PlacetoError(f"actions have {found.dtype} values, expected device numbers")
+        if (wrong := ((found < 0) | (found >= self.num_devices)) & ~ignored).any():
+            row = int(wrong.argmax())
+            raise PlacetoError(
+                f"action of environment {row} is {found[row]}, "
+                f"expected a device from 0 to {self.num_devices - 1}"
+            )
+        return found.astype(np.int64)
+
+
+def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        known = ", ".join(known.value for known in AutoresetMode)
+        raise PlacetoError(f"autoreset_mode is {mode!r}, expected one of {known}") from None
