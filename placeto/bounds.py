@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from placeto.order import longest_paths
 from placeto.problem import PlacementProblem
 
 
@@ -9,15 +10,7 @@ def critical_path(problem: PlacementProblem) -> float:
     """Seconds of the longest chain of ops, each on its fastest device and no transfer charged."""
     graph = problem.graph
     fastest = problem.op_seconds.min(axis=1)
-    finish = np.zeros(graph.num_ops)
-    sources, targets = graph.op_edges
-    order = np.argsort(targets, kind="stable")
-    begin = np.searchsorted(targets[order], np.arange(graph.num_ops + 1))
-    by_target = sources[order]
-    for op in graph.topological_order.tolist():
-        inputs = by_target[begin[op] : begin[op + 1]]
-        ready = finish[inputs].max() if len(inputs) else 0.0
-        finish[op] = ready + fastest[op]
+    finish = longest_paths(graph.topological_order, *graph.op_edges, fastest)
     return float(finish.max())
 
 

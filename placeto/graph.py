@@ -1,21 +1,20 @@
 """Computation graphs: ops, the tensors they produce, who consumes them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from placeto.bundle import find
+from placeto.columns import Floats as Floats
+from placeto.columns import Ints as Ints
+from placeto.columns import check_length, numbers, real, strings, whole
 from placeto.errors import PlacetoError
 from placeto.files import check_format, read_json, write_json
 from placeto.order import levels, topological_order
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 FORMAT = "placeto.graph"
 VERSION = 1
@@ -66,42 +65,44 @@ class ComputationGraph:
     def __post_init__(self) -> None:
         where = f"graph {self.name!r}"
         put = object.__setattr__
-        put(self, "op_names", _strings(self.op_names, f"{where}: ops.name"))
-        put(self, "op_types", _strings(self.op_types, f"{where}: ops.type"))
+        put(self, "op_names", strings(self.op_names, f"{where}: ops.name"))
+        put(self, "op_types", strings(self.op_types, f"{where}: ops.type"))
         num_ops = len(self.op_names)
         if num_ops == 0:
             raise PlacetoError(f"{where}: has no ops")
-        _check_length(self.op_types, num_ops, f"{where}: ops.type", "op")
+        check_length(self.op_types, num_ops, f"{where}: ops.type", "op")
         for column, fill in (("param_bytes", 0), ("temp_bytes", 0), ("colocation", -1)):
             given = getattr(self, column)
             values = np.full(num_ops, fill) if given is None else given
             lowest = -1 if column == "colocation" else 0
-            put(self, column, _whole(values, num_ops, f"{where}: ops.{column}", "op", lowest))
+            put(self, column, whole(values, num_ops, f"{where}: ops.{column}", "op", lowest))
         flops = np.zeros(num_ops) if self.flops is None else self.flops
-        put(self, "flops", _real(flops, num_ops, f"{where}: ops.flops"))
+        put(self, "flops", real(flops, num_ops, f"{where}: ops.flops"))
         if not np.isfinite(self.flops).all():
             raise PlacetoError(f"{where}: ops.flops has an infinite value; give a finite number")
         seconds = {
-            str(kind): _real(column, num_ops, f"{where}: op_seconds.{kind}")
+            str(kind): real(column, num_ops, f"{where}: op_seconds.{kind}")
             for kind, column in self.op_seconds.items()
         }
         put(self, "op_seconds", seconds)
-        producer = _whole(
+        producer = whole(
             self.tensor_producer, None, f"{where}: tensors.producer", "tensor", 0, num_ops
         )
         put(self, "tensor_producer", producer)
         num_tensors = len(producer)
-        tensor_bytes = _whole(
-            self.tensor_bytes, num_tensors, f"{where}: tensors.bytes", "tensor", 0
-        )
+        tensor_bytes = whole(self.tensor_bytes, num_tensors, f"{where}: tensors.bytes", "tensor", 0)
         put(self, "tensor_bytes", tensor_bytes)
-        tensor = _whole(self.edge_tensor, None, f"{where}: edges.tensor", "edge", 0, num_tensors)
-        consumer = _whole(
+        tensor = whole(self.edge_tensor, None, f"{where}: edges.tensor", "edge", 0, num_tensors)
+        consumer = whole(
             self.edge_consumer, len(tensor), f"{where}: edges.consumer", "edge", 0, num_ops
         )
-        key = np.unique(tensor * num_ops + consumer)
-        put(self, "edge_tensor", _frozen(key // num_ops))
-        put(self, "edge_consumer", _frozen(key % num_ops))
+        key = tensor * num_ops + consumer
+        if (key[1:] <= key[:-1]).any():
+            key = np.unique(key)
+            tensor, consumer = key // num_ops, key % num_ops
+            tensor.flags.writeable = consumer.flags.writeable = False
+        put(self, "edge_tensor", tensor)
+        put(self, "edge_consumer", consumer)
         if len(set(self.op_names)) != num_ops:
             seen: set[str] = set()
             twice = next(n for n in self.op_names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
@@ -109,13 +110,15 @@ class ComputationGraph:
         self._check_acyclic(where)
 
     def _check_acyclic(self, where: str) -> None:
-        stuck = np.flatnonzero(self._levels < 0)
+        sources, targets = self.op_edges
+        if (sources < targets).all():
+            return
+        inside = levels(self.num_ops, sources, targets) < 0
+        stuck = np.flatnonzero(inside)
         if len(stuck) == 0:
             return
         # Every op that no order reaches has a predecessor that none reaches either, so walking
         # backwards among them must come round to an op seen before: that stretch is a cycle.
-        sources, targets = self.op_edges
-        inside = self._levels < 0
         keep = inside[sources] & inside[targets]
         parent = dict(zip(targets[keep].tolist(), sources[keep].tolist(), strict=True))
         path, seen = [int(stuck[0])], {int(stuck[0])}
@@ -130,7 +133,7 @@ class ComputationGraph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ComputationGraph):
             return NotImplemented
-        return to_document(self) == to_document(other)
+        return all(_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -153,11 +156,6 @@ class ComputationGraph:
     def op_edges(self) -> tuple[Ints, Ints]:
         """Producer and consumer op of every edge, two (num_edges,) arrays."""
         return self.tensor_producer[self.edge_tensor], self.edge_consumer
-
-    @cached_property
-    def _levels(self) -> Ints:
-        sources, targets = self.op_edges
-        return levels(self.num_ops, sources, targets)
 
     @cached_property
     def topological_order(self) -> Ints:
@@ -222,25 +220,16 @@ def from_document(document: Mapping[str, Any], where: str) -> ComputationGraph:
         key: ops.get(key) for key in ("param_bytes", "temp_bytes", "colocation", "flops")
     }
     if isinstance(optional["flops"], list):
-        optional["flops"] = [
-            _number(value, f"{where}: ops.flops[{index}]")
-            for index, value in enumerate(optional["flops"])
-        ]
+        optional["flops"] = numbers(optional["flops"], f"{where}: ops.flops")
     try:
         return ComputationGraph(
             name=name,
             op_names=_column(ops, "name", f"{where}: ops"),
             op_types=_column(ops, "type", f"{where}: ops"),
             op_seconds={
-                kind: np.array(
-                    [
-                        _number(
-                            np.inf if value is None else value,
-                            f"{where}: op_seconds.{kind}[{index}]",
-                        )
-                        for index, value in enumerate(column)
-                    ],
-                    dtype=np.float64,
+                kind: numbers(
+                    [np.inf if value is None else value for value in column],
+                    f"{where}: op_seconds.{kind}",
                 )
                 for kind, column in seconds.items()
             },
@@ -291,79 +280,9 @@ def _column(table: Mapping[str, Any], key: str, where: str) -> Any:
     return column
 
 
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise PlacetoError(f"{where} is {value!r}, expected a number")
-    try:
-        return float(value)
-    except OverflowError as error:
-        raise PlacetoError(f"{where} is {value!r}, which is too large") from error
-
-
-def _strings(values: Sequence[str], where: str) -> tuple[str, ...]:
-    for index, value in enumerate(values):
-        if not isinstance(value, str):
-            raise PlacetoError(f"{where}[{index}] is {value!r}, expected a string")
-    return tuple(values)
-
-
-def _check_length(values: Any, length: int, where: str, row: str) -> None:
-    if len(values) != length:
-        raise PlacetoError(f"{where} has {len(values)} values, expected {length}, one per {row}")
-
-
-def _whole(
-    values: ArrayLike,
-    length: int | None,
-    where: str,
-    row: str,
-    lowest: int,
-    bound: int | None = None,
-) -> Ints:
-    try:
-        array = np.asarray(values)
-    except (ValueError, OverflowError) as error:
-        raise PlacetoError(f"{where}: not a list of whole numbers") from error
-    if array.ndim != 1:
-        raise PlacetoError(f"{where}: expected one value per {row}")
-    if length is None:
-        length = len(array)
-    _check_length(array, length, where, row)
-    if length and not np.issubdtype(array.dtype, np.integer):
-        cells = values if isinstance(values, list | tuple) else array.astype(object)
-        for index, value in enumerate(cells):
-            whole = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not whole or value != value or value in (np.inf, -np.inf) or value != int(value):
-                raise PlacetoError(f"{where}[{index}] is {value!r}, expected a whole number")
-    if length and (array < lowest).any():
-        index = int(np.argmax(array < lowest))
-        raise PlacetoError(f"{where}[{index}] is {array[index]}, must be at least {lowest}")
-    if bound is not None and length and (array >= bound).any():
-        index = int(np.argmax(array >= bound))
-        raise PlacetoError(f"{where}[{index}] is {array[index]}, but ids go from 0 to {bound - 1}")
-    if length and (array.astype(object) > 2**62).any():
-        index = int(np.argmax(array.astype(object) > 2**62))
-        raise PlacetoError(f"{where}[{index}] is {array[index]}, which is too large (over 2**62)")
-    return _frozen(array.astype(np.int64))
-
-
-def _real(values: ArrayLike, length: int, where: str) -> Floats:
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise PlacetoError(f"{where}: not a list of numbers") from error
-    if array.ndim != 1:
-        raise PlacetoError(f"{where}: expected one value per op")
-    _check_length(array, length, where, "op")
-    wrong = np.isnan(array) | (array < 0)
-    if wrong.any():
-        index = int(np.argmax(wrong))
-        raise PlacetoError(f"{where}[{index}] is {array[index]}, must not be negative or NaN")
-    array.flags.writeable = False
-    return array
-
-
-def _frozen(array: Ints) -> Ints:
-    array = np.array(array, dtype=np.int64)
-    array.flags.writeable = False
-    return array
+def _equal(value: Any, other: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return np.array_equal(value, other)
+    if isinstance(value, Mapping):
+        return value.keys() == other.keys() and all(_equal(value[k], other[k]) for k in value)
+    return bool(value == other)

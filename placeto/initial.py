@@ -85,8 +85,9 @@ def expert_placement(problem: PlacementProblem) -> Ints:
     kinds = [device.kind for device in problem.cluster.devices]
     fastest = kinds[int(totals.argmin())]
     devices = np.array([number for number, kind in enumerate(kinds) if kind == fastest])
-    layers = [_layer(name) for name in problem.graph.op_names]
-    if problem.graph.meta.get("kind") == "sequence" and any(layers):
+    sequence = problem.graph.meta.get("kind") == "sequence"
+    layers = [_layer(name) for name in problem.graph.op_names] if sequence else []
+    if any(layers):
         stages = _layers(problem, layers, len(devices))
     else:
         stages = _blocks(problem, int(devices[0]), len(devices))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,8 @@ from placeto.grouping import Grouping, group_ops
 from placeto.order import compressed, topological_order
 
 Bools = NDArray[np.bool_]
+
+MAX_GROUPS_IN_PAIRS = 20_000  # a matrix of booleans of 400 MB
 
 
 class SimulationArrays(NamedTuple):
@@ -128,9 +129,8 @@ class PlacementProblem:
     @cached_property
     def group_seconds(self) -> Floats:
         """(num_groups, num_devices) sum of the op times of each group on each device."""
-        seconds = np.zeros((self.num_groups, self.num_devices))
-        np.add.at(seconds, self.op_group, self.op_seconds)
-        return seconds
+        columns = [np.bincount(self.op_group, weights=column) for column in self.op_seconds.T]
+        return np.stack(columns, axis=1)
 
     @cached_property
     def group_memory(self) -> Ints:
@@ -200,7 +200,17 @@ class PlacementProblem:
 
     @cached_property
     def ancestors(self) -> Bools:
-        """(num_groups, num_groups) whether the column is an ancestor of the row by `dag_edges`."""
+        """(num_groups, num_groups) whether the column is an ancestor of the row by `dag_edges`.
+
+        Raises:
+            PlacetoError: there are too many groups for a matrix of all pairs.
+        """
+        if self.num_groups > MAX_GROUPS_IN_PAIRS:
+            raise PlacetoError(
+                f"graph {self.graph.name!r}: {self.num_groups:,} groups are too many to relate "
+                f"each to each, at most {MAX_GROUPS_IN_PAIRS:,} are possible; use a coarser "
+                "grouping, such as auto"
+            )
         parent, child = self.dag_edges
         start, parents = compressed(self.num_groups, child, parent)
         ancestors = np.zeros((self.num_groups, self.num_groups), dtype=bool)
@@ -220,10 +230,11 @@ class PlacementProblem:
         """(num_groups,) a name for each group: that of its longest op, the first of equals."""
         start, ops = self.group_ops
         longest = np.where(np.isfinite(self.op_seconds), self.op_seconds, 0).max(axis=1)
-        return tuple(
-            self.graph.op_names[ops[begin:end][np.argmax(longest[ops[begin:end]])]]
-            for begin, end in pairwise(start)
-        )
+        most = np.maximum.reduceat(longest[ops], start[:-1])
+        candidates = np.flatnonzero(longest == most[self.op_group])
+        first = np.empty(self.num_groups, dtype=np.int64)
+        first[self.op_group[candidates][::-1]] = candidates[::-1]
+        return tuple(self.graph.op_names[op] for op in first.tolist())
 
     @cached_property
     def arrays(self) -> SimulationArrays:
@@ -233,7 +244,7 @@ class PlacementProblem:
             graph.num_ops, graph.tensor_producer, np.arange(graph.num_tensors)
         )
         edge_numbers = np.arange(graph.num_edges)
-        edge_start, _ = compressed(graph.num_tensors, graph.edge_tensor, edge_numbers)
+        edge_start = np.searchsorted(graph.edge_tensor, np.arange(graph.num_tensors + 1))
         input_start, inputs = compressed(graph.num_ops, graph.edge_consumer, edge_numbers)
         return SimulationArrays(
             op_group=self.op_group,

@@ -116,6 +116,36 @@ def test_arrays_are_copied_and_read_only() -> None:
             array[0] = 3
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            np.array([2**62 + 1, 0], dtype=np.int64),
+            "[0] is 4611686018427387905, which is too large",
+        ),
+        (np.array([0, 2**63], dtype=np.uint64), "[1] is 9223372036854775808, which is too large"),
+        ([0, 2**70], "[1] is 1180591620717411303424, which is too large (over 2**62)"),
+        (np.array([0, 2.0**63]), "[1] is 9.223372036854776e+18, which is too large (over 2**62)"),
+        (np.array([0, 1.5]), "[1] is 1.5, expected a whole number"),
+        (np.array([0, np.inf]), "[1] is inf, expected a whole number"),
+        (np.array([False, True]), "[0] is False, expected a whole number"),
+        (np.array([3, -2], dtype=np.int8), "[1] is -2, must be at least 0"),
+    ],
+)
+def test_whole_numbers_of_every_type(values: Any, message: str) -> None:
+    with pytest.raises(PlacetoError) as caught:
+        ComputationGraph("g", ["a", "b"], ["A"] * 2, {}, [], [], [], [], param_bytes=values)
+    assert str(caught.value).startswith("graph 'g': ops.param_bytes" + message)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float32, object])
+def test_whole_numbers_become_int64(dtype: Any) -> None:
+    graph = ComputationGraph("g", ["a", "b"], ["A"] * 2, {}, [], [], [], [],
+                             param_bytes=np.array([0, 3], dtype=dtype))  # fmt: skip
+    assert graph.param_bytes.dtype == np.int64
+    assert graph.param_bytes.tolist() == [0, 3]
+
+
 @given(graphs())
 def test_topological_order(graph: ComputationGraph) -> None:
     g = nx.DiGraph()

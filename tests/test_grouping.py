@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -6,10 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import placeto
+from benchmarks.synthetic import synthetic_graph
 from placeto import ComputationGraph, PlacetoError
 from placeto.grouping import coarsen, colocation_groups, group_ops
 from tests.builders import make_graph
+from tests.reference_grouping import colocation
 from tests.strategies import graphs
+
+SCOPES = ("net", "net/dense", "net/dense/MatMul", "net/norm", "loss", "other/dense")
 
 
 def cut_bytes(graph: ComputationGraph, op_group: np.ndarray) -> int:
@@ -23,6 +28,20 @@ def cut_bytes(graph: ComputationGraph, op_group: np.ndarray) -> int:
 def time_shares(graph: ComputationGraph, op_group: np.ndarray) -> np.ndarray:
     shares = [column / column.sum() for column in graph.op_seconds.values()]
     return np.bincount(op_group, weights=np.mean(shares, axis=0))
+
+
+@given(graphs(max_ops=25), st.data())
+def test_colocation_rules_against_plain_ones(graph: ComputationGraph, data: st.DataObject) -> None:
+    prefix, scope = st.sampled_from(["", "", "gradient_tape/"]), st.sampled_from(SCOPES)
+    leaf = st.sampled_from(["", "/a", "/a/b", "/c"])
+    name = st.builds("".join, st.tuples(prefix, scope, leaf))
+    names = data.draw(
+        st.lists(name, min_size=graph.num_ops, max_size=graph.num_ops).map(
+            lambda drawn: [n if drawn.index(n) == i else f"{n}/{i}" for i, n in enumerate(drawn)]
+        )
+    )
+    graph = replace(graph, op_names=names)
+    assert colocation_groups(graph).tolist() == colocation(graph)
 
 
 def test_none_joins_colocated_ops_only() -> None:
@@ -166,3 +185,22 @@ def test_coarsening_is_not_spoilt_by_separate_parts() -> None:
     groups = coarsen(graph, np.arange(36), 4)
     assert len(set(groups[16:].tolist())) == 1
     assert time_shares(graph, groups).max() <= 0.5
+
+
+@pytest.mark.parametrize("grouping", ["none", "colocation", "auto"])
+def test_as_large_as_the_largest_graph_of_the_papers(grouping: str) -> None:
+    graph = synthetic_graph(80_000)
+    groups = group_ops(graph, grouping)
+    first = np.unique(groups, return_index=True)[1]
+    assert groups.max() + 1 == len(first)
+    assert (np.diff(first) > 0).all()  # numbered by their first op
+    keyed = graph.colocation >= 0
+    assert len(np.unique(graph.colocation[keyed])) == len(
+        np.unique(graph.colocation[keyed] * graph.num_ops + groups[keyed])
+    )
+    if grouping == "auto":
+        assert len(first) == 128
+        assert time_shares(graph, groups).max() <= 4 / 128
+        number = {name: op for op, name in enumerate(graph.op_names)}
+        for name in ("block_3/op_1", "block_400/op_20", "block_799/op_31"):
+            assert groups[number[name]] == groups[number[f"gradient_tape/{name}/grad"]]

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from placeto import Cluster, ComputationGraph, Device, PlacementProblem, PlacetoError
-from tests.builders import make_cluster, make_graph
+from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import problems
 
 # a feeds b and c with one tensor of 4 bytes, b feeds d with 2, c feeds d with 1 and with 8.
@@ -106,6 +106,10 @@ def test_group_arrays(problem: PlacementProblem) -> None:
         assert problem.allowed[group].tolist() == allowed.tolist()
         seconds = problem.op_seconds[ops].sum(axis=0)
         assert problem.group_seconds[group].tolist() == pytest.approx(seconds.tolist())
+        members = np.flatnonzero(ops).tolist()
+        longest = np.where(np.isfinite(problem.op_seconds), problem.op_seconds, 0).max(axis=1)
+        name = graph.op_names[max(members, key=longest.__getitem__)]
+        assert problem.group_names[group] == name
 
 
 def has_cycle(edges: set[tuple[int, int]]) -> bool:
@@ -115,6 +119,17 @@ def has_cycle(edges: set[tuple[int, int]]) -> bool:
             return True
         edges = inner
     return False
+
+
+def test_too_many_groups_to_relate_each_to_each() -> None:
+    names = [f"op{op}" for op in range(20_001)]
+    problem = make_problem(make_graph(dict.fromkeys(names, 1.0)), make_cluster(2))
+    with pytest.raises(PlacetoError) as caught:
+        _ = problem.ancestors
+    assert str(caught.value) == (
+        "graph 'by hand': 20,001 groups are too many to relate each to each, at most 20,000 are "
+        "possible; use a coarser grouping, such as auto"
+    )
 
 
 def test_whole_seconds_give_float_arrays() -> None:

@@ -1,10 +1,14 @@
 """Earliest finish under memory limits."""
 
+from typing import NamedTuple
+
 import numpy as np
+from numba import njit
 
 from placeto.graph import Floats, Ints
+from placeto.order import compressed
 from placeto.placers.base import Incumbent
-from placeto.problem import PlacementProblem
+from placeto.problem import Bools, PlacementProblem
 
 
 def place_etf(incumbent: Incumbent, rng: np.random.Generator) -> None:
@@ -24,56 +28,97 @@ def earliest_finish(problem: PlacementProblem) -> Ints:
 
     Where the group graph has cycles, only its edges along the order count.
     """
+    source, target, size = problem.group_edges
+    along = np.flatnonzero(problem.group_position[source] < problem.group_position[target])
+    start, inputs = compressed(problem.num_groups, target[along], along)
+    groups = _Groups(
+        problem.allowed,
+        problem.group_seconds,
+        problem.group_memory,
+        start,
+        source[inputs],
+        size[inputs],
+    )
     p = problem.arrays
-    inputs = _inputs(problem)
-    seconds, memory = problem.group_seconds, problem.group_memory
-    room = problem.memory_limit.copy()
-    fixed = problem.allowed.sum(axis=1) == 1
+    channels = _Channels(p.channel_between, p.bandwidth, p.latency, p.overhead)
+    devices: Ints = _place(problem.group_order, groups, channels, problem.memory_limit)
+    return devices
+
+
+class _Groups(NamedTuple):
+    allowed: Bools  # (num_groups, num_devices)
+    seconds: Floats  # (num_groups, num_devices) s
+    memory: Ints  # (num_groups,) bytes
+    input_start: Ints  # (num_groups + 1,) compressed rows of inputs:
+    input_source: Ints  # (num_inputs,) the group that each is from
+    input_bytes: Ints  # (num_inputs,)
+
+
+class _Channels(NamedTuple):
+    between: Ints  # (num_devices, num_devices)
+    bandwidth: Floats  # (num_channels,) bytes/s
+    latency: Floats  # (num_channels,) s
+    overhead: Floats  # (num_channels,) s
+
+
+@njit(cache=True)
+def _place(
+    order: Ints, groups: _Groups, channels: _Channels, memory_limit: Ints
+) -> Ints:  # pragma: no cover
+    num_groups, num_devices = groups.allowed.shape
+    room = memory_limit.copy()
+    fixed = groups.allowed.sum(axis=1) == 1
     # Those that have no choice take their room before any other chooses.
-    np.subtract.at(room, problem.allowed[fixed].argmax(axis=1), memory[fixed])
-    device_free = np.zeros(problem.num_devices)
-    channel_free = np.zeros(len(p.bandwidth))
-    finish = np.zeros(problem.num_groups)
-    device_of = np.zeros(problem.num_groups, dtype=np.int64)
-
-    def ready_at(group: int, device: int, channel_free: Floats) -> float:
-        """When the inputs of a group can be on a device; books the transfers on the channels."""
-        ready = 0.0
-        for source, size in sorted(inputs[group], key=lambda edge: finish[edge[0]]):
-            there = finish[source]
-            if device_of[source] != device:
-                channel = p.channel_between[device_of[source], device]
-                sent = max(there, channel_free[channel]) + size / p.bandwidth[channel]
-                channel_free[channel] = sent + p.overhead[channel]
-                there = sent + p.latency[channel]
-            ready = max(ready, there)
-        return ready
-
-    for group in problem.group_order.tolist():
-        allowed = np.flatnonzero(problem.allowed[group])
-        fitting = allowed if fixed[group] else allowed[room[allowed] >= memory[group]]
-        if len(fitting) == 0:
-            fitting = allowed[[room[allowed].argmax()]]
-        finishes = [
-            max(ready_at(group, device, channel_free.copy()), device_free[device])
-            + seconds[group, device]
-            for device in fitting.tolist()
-        ]
-        device = int(fitting[np.argmin(finishes)])
-        device_of[group] = device
-        ready_at(group, device, channel_free)
-        finish[group] = device_free[device] = min(finishes)
+    for group in np.flatnonzero(fixed):
+        room[np.argmax(groups.allowed[group])] -= groups.memory[group]
+    device_free = np.zeros(num_devices)
+    channel_free = np.zeros(len(channels.bandwidth))
+    finish = np.zeros(num_groups)
+    device_of = np.zeros(num_groups, np.int64)
+    for group in order:
+        begin, end = groups.input_start[group], groups.input_start[group + 1]
+        sources, sizes = groups.input_source[begin:end], groups.input_bytes[begin:end]
+        by_finish = np.argsort(finish[sources], kind="mergesort")
+        sources, sizes = sources[by_finish], sizes[by_finish]
+        candidates = np.flatnonzero(groups.allowed[group])
         if not fixed[group]:
-            room[device] -= memory[group]
+            fitting = candidates[room[candidates] >= groups.memory[group]]
+            roomiest = np.argmax(room[candidates])
+            candidates = fitting if len(fitting) else candidates[roomiest : roomiest + 1]
+        chosen, earliest = candidates[0], np.inf
+        for device in candidates:
+            there = _transferred(
+                device, sources, sizes, finish, device_of, channels, channel_free.copy()
+            )
+            end_here = max(there, device_free[device]) + groups.seconds[group, device]
+            if end_here < earliest:
+                chosen, earliest = device, end_here
+        device_of[group] = chosen
+        _transferred(chosen, sources, sizes, finish, device_of, channels, channel_free)
+        finish[group] = device_free[chosen] = earliest
+        if not fixed[group]:
+            room[chosen] -= groups.memory[group]
     return device_of
 
 
-def _inputs(problem: PlacementProblem) -> list[list[tuple[int, int]]]:
-    """For each group, the groups before it in the order that feed it, and how many bytes."""
-    position = problem.group_position
-    inputs: list[list[tuple[int, int]]] = [[] for _ in range(problem.num_groups)]
-    edges = zip(*(column.tolist() for column in problem.group_edges), strict=True)
-    for source, target, size in edges:
-        if position[source] < position[target]:
-            inputs[target].append((source, size))
-    return inputs
+@njit(cache=True)
+def _transferred(
+    device: int,
+    sources: Ints,
+    sizes: Ints,
+    finish: Floats,
+    device_of: Ints,
+    channels: _Channels,
+    channel_free: Floats,
+) -> float:  # pragma: no cover
+    """When the tensors of `sources` are on a device; books the transfers in `channel_free`."""
+    latest = 0.0
+    for source, size in zip(sources, sizes):  # noqa: B905 (numba knows no strict)
+        there = finish[source]
+        if device_of[source] != device:
+            channel = channels.between[device_of[source], device]
+            sent = max(there, channel_free[channel]) + size / channels.bandwidth[channel]
+            channel_free[channel] = sent + channels.overhead[channel]
+            there = sent + channels.latency[channel]
+        latest = max(latest, there)
+    return latest

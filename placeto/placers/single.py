@@ -6,6 +6,7 @@ from placeto.initial import all_on, random_placement
 from placeto.placers.base import Incumbent, NotApplicable
 
 RANDOM_DRAWS = 100
+CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
 
 
 def place_single(incumbent: Incumbent, rng: np.random.Generator) -> None:
@@ -31,6 +32,14 @@ def place_cpu(incumbent: Incumbent, rng: np.random.Generator) -> None:
 
 
 def place_random(incumbent: Incumbent, rng: np.random.Generator) -> None:
-    """The best of 100 placements, each group's device drawn uniformly from those allowed."""
+    """The best of 100 placements, each group's device drawn uniformly from those allowed.
+
+    Of a graph so large that they do not go into one batch, fewer if the budget is spent.
+    """
     problem = incumbent.problem
-    incumbent.offer_many([random_placement(problem, rng) for _ in range(RANDOM_DRAWS)])
+    together = max(1, CELLS_AT_ONCE // problem.num_groups)
+    for drawn in range(0, RANDOM_DRAWS, together):
+        if drawn and incumbent.expired:
+            break
+        count = min(together, RANDOM_DRAWS - drawn)
+        incumbent.offer_many([random_placement(problem, rng) for _ in range(count)])

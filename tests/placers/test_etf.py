@@ -1,11 +1,15 @@
-"""Earliest finish on problems whose every choice is worked out by hand."""
+"""Earliest finish on problems worked out by hand, and against a plain one."""
 
 from itertools import pairwise
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem, place
+from placeto.placers.etf import earliest_finish
 from tests.builders import make_cluster, make_graph
+from tests.strategies import problems
 
 
 def etf(graph, cluster, **pins):
@@ -119,3 +123,57 @@ def test_groups_in_topological_order_the_lowest_number_first():
     # a on d0 until 2, then late until 3 on either: the first. b on d1 until 3, c until 4 on either.
     assert devices == {"late": 0, "a": 0, "b": 1, "c": 0}
     assert placement.step_time == 4.0
+
+
+@given(problems(), st.data())
+def test_against_a_plain_one(problem, data):
+    group = st.integers(0, problem.num_groups - 1)
+    pins = {
+        pinned: data.draw(st.sampled_from(np.flatnonzero(problem.allowed[pinned]).tolist()))
+        for pinned in data.draw(st.sets(group, max_size=3))
+    }
+    problem = PlacementProblem(problem.graph, problem.cluster, problem.op_group, pins=pins)
+    assert earliest_finish(problem).tolist() == plain(problem)
+
+
+def plain(problem):
+    cluster, memory = problem.cluster, problem.group_memory.tolist()
+    room = [device.memory_bytes for device in cluster.devices]
+    choices = [np.flatnonzero(row).tolist() for row in problem.allowed]
+    for group, devices in enumerate(choices):
+        if len(devices) == 1:
+            room[devices[0]] -= memory[group]
+    free, channel_free = [0.0] * len(room), [0.0] * len(cluster.channels)
+    edges = list(zip(*(column.tolist() for column in problem.group_edges), strict=True))
+    finish, placed = {}, {}
+
+    def arrival(group, device, busy):
+        inputs = [(finish[s], s, size) for s, t, size in edges if t == group and s in placed]
+        latest = 0.0
+        for time, source, size in sorted(inputs):
+            if placed[source] != device:
+                number = cluster.channel_between[placed[source], device]
+                channel = cluster.channels[number]
+                sent = max(time, busy[number]) + size / channel.bandwidth
+                busy[number] = sent + channel.overhead_seconds
+                time = sent + channel.latency_seconds
+            latest = max(latest, time)
+        return latest
+
+    for group in problem.group_order.tolist():
+        devices = choices[group]
+        if len(devices) > 1:
+            fitting = [device for device in devices if room[device] >= memory[group]]
+            devices = fitting or [max(devices, key=room.__getitem__)]
+        ends = [
+            max(arrival(group, device, list(channel_free)), free[device])
+            + problem.group_seconds[group, device]
+            for device in devices
+        ]
+        device = devices[ends.index(min(ends))]
+        arrival(group, device, channel_free)
+        placed[group], finish[group] = device, min(ends)
+        free[device] = min(ends)
+        if len(choices[group]) > 1:
+            room[device] -= memory[group]
+    return [placed[group] for group in range(problem.num_groups)]

@@ -1,0 +1,7 @@
+"""Ops to groups: co-location rules, then coarsening."""
+
+from placeto.grouping.coarsening import coarsen
+from placeto.grouping.colocation import colocation_groups
+from placeto.grouping.groups import AUTO_MAX_GROUPS, Grouping, group_ops
+
+__all__ = ["AUTO_MAX_GROUPS", "Grouping", "coarsen", "colocation_groups", "group_ops"]
