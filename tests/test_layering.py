@@ -13,7 +13,7 @@ PACKAGE = Path(placeto.__file__).parent
 # From the top down. Rooms of one line do not know each other.
 ROOMS = [
     ("errors",),
-    ("units", "files", "bundle", "columns", "order"),
+    ("jit", "units", "files", "bundle", "columns", "order"),
     ("graph",),
     ("networkx_graph", "cluster", "grouping"),
     ("problem",),

@@ -41,11 +41,15 @@ Int32s = NDArray[np.int32]
 Buffers = tuple[Int32s, Ints, Floats]
 """What one or several states of the simulator are kept in."""
 
-# Columns of `Compiled.op_rows`, `op_bytes`, `bundle_rows` and `source_rows`.
-FIRST_LOCAL, FIRST_CROSSING, FIRST_HELD, GROUP = range(4)
+# Rows lie flat, one after the other: an index is a product with a constant, and a row is in one
+# cache line. Columns of `Compiled.op_rows`, `op_bytes`, `crossing_rows`, `bundle_rows` and
+# `source_rows`, and lengths of rows; a first column of the next row ends what it begins.
+LOCAL, CROSSES, HELD, GROUP = range(4)
 ALLOCATES, FREES = range(2)
-FIRST_BUNDLED, TO_GROUP, LOWEST_CONSUMER, HOLDERS = range(4)
-SOURCE_OP, SOURCE_RANK, SOURCE_GROUP = range(3)
+FIRST_BUNDLE, TENSOR = range(2)
+BUNDLED, TO_GROUP, LOWEST, HOLDERS = range(4)
+SOURCE_OP, RANK, SOURCE_GROUP = range(3)
+OP_ROW, CROSSING_ROW, BUNDLE_ROW, SOURCE_ROW = 4, 2, 4, 3
 
 # Implied inputs are not looked for behind ops with more consumers than this.
 MANY_CONSUMERS = 64
@@ -62,7 +66,8 @@ class Compiled(NamedTuple):
     """
 
     op_rows: Int32s  # (num_kept + 1, 4) first local consumer, crossing tensor, held; group
-    op_seconds: Floats  # (num_kept, num_devices) s
+    op_seconds: Floats  # (num_kept, num_kinds) s
+    device_kind: Int32s  # (num_devices,) column of `op_seconds`
     op_bytes: Ints  # (num_kept, 2) allocated at the start, freed at the finish
     missing: Int32s  # (num_kept,) inputs to wait for
     local: Int32s  # (num_local,) consumers in the op's own group
@@ -192,16 +197,16 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
     edge_bundle = number[bundle_of[outside]]
     bundled_start, bundled = compressed(len(first), edge_bundle, rank[edge_consumer[outside]])
     bundle_rows = np.zeros((len(first) + 1, 4), dtype=np.int32)
-    bundle_rows[:, FIRST_BUNDLED] = bundled_start
+    bundle_rows[:, BUNDLED] = bundled_start
     bundle_rows[:-1, TO_GROUP] = edge_group[first]
-    bundle_rows[:-1, LOWEST_CONSUMER] = rank[edge_consumer[first]]
+    bundle_rows[:-1, LOWEST] = rank[edge_consumer[first]]
     bundle_rows[:-1, HOLDERS] = np.bincount(edge_bundle[holds[outside]], minlength=len(first))
     crossing_rows = np.zeros((len(crossing) + 1, 2), dtype=np.int32)
     first_bundle, _ = compressed(
         len(crossing), holder[edge_tensor[first]] - len(slotted), np.arange(len(first))
     )
-    crossing_rows[:, 0] = first_bundle
-    crossing_rows[:-1, 1] = crossing
+    crossing_rows[:, FIRST_BUNDLE] = first_bundle
+    crossing_rows[:-1, TENSOR] = crossing
 
     num_slots = len(slotted) + len(crossing)
     held_inside = np.flatnonzero(edge_inside & holds & (holder[edge_tensor] >= 0))
@@ -218,9 +223,9 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
 
     op_rows = np.zeros((len(kept) + 1, 4), dtype=np.int32)
     ends = np.append(kept, num_ops)
-    op_rows[:, FIRST_LOCAL] = awaited_start[ends]
-    op_rows[:, FIRST_CROSSING] = crossing_start[ends]
-    op_rows[:, FIRST_HELD] = held_start[ends]
+    op_rows[:, LOCAL] = awaited_start[ends]
+    op_rows[:, CROSSES] = crossing_start[ends]
+    op_rows[:, HELD] = held_start[ends]
     op_rows[:-1, GROUP] = group[kept]
 
     sources = np.flatnonzero((num_inputs == 0) & ~constant)
@@ -245,26 +250,30 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
     position = np.empty(len(turn), dtype=np.int64)
     position[turn] = np.arange(len(turn))
 
+    _, first_of_kind, device_kind = np.unique(
+        [device.kind for device in problem.cluster.devices], return_index=True, return_inverse=True
+    )
     group_bytes = np.zeros(num_groups, dtype=np.int64)
     np.add.at(group_bytes, group, a.param_bytes)
     return Reduction(
         Compiled(
-            op_rows=op_rows,
-            op_seconds=a.op_seconds[kept],
-            op_bytes=op_bytes[kept],
+            op_rows=op_rows.ravel(),
+            op_seconds=a.op_seconds[np.ix_(kept, first_of_kind)].ravel(),
+            device_kind=device_kind.astype(np.int32),
+            op_bytes=op_bytes[kept].ravel(),
             missing=missing[kept].astype(np.int32),
             local=awaited_head.astype(np.int32),
             held=held.astype(np.int32),
             left=inside_holders[np.concatenate([slotted, crossing])].astype(np.int32),
             slot_bytes=a.tensor_bytes[np.concatenate([slotted, crossing])],
-            crossing_rows=crossing_rows,
-            bundle_rows=bundle_rows,
+            crossing_rows=crossing_rows.ravel(),
+            bundle_rows=bundle_rows.ravel(),
             bundled=bundled.astype(np.int32),
-            source_rows=source_rows,
+            source_rows=source_rows.ravel(),
             source_bytes=np.concatenate([lump, np.zeros(len(sources), np.int64)])[turn],
             group_bytes=group_bytes,
             launch_overhead=a.launch_overhead,
-            channel_between=a.channel_between,
+            channel_between=a.channel_between.ravel(),
             bandwidth=a.bandwidth,
             latency=a.latency,
             overhead=a.overhead,

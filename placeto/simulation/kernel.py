@@ -17,25 +17,34 @@ from numba import njit
 from placeto.graph import Ints
 from placeto.simulation.compiled import (
     ALLOCATES,
-    FIRST_BUNDLED,
-    FIRST_CROSSING,
-    FIRST_HELD,
-    FIRST_LOCAL,
+    BUNDLE_ROW,
+    BUNDLED,
+    CROSSES,
+    CROSSING_ROW,
     FREES,
     GROUP,
+    HELD,
     HOLDERS,
-    LOWEST_CONSUMER,
+    LOCAL,
+    LOWEST,
+    OP_ROW,
+    RANK,
     SOURCE_GROUP,
     SOURCE_OP,
-    SOURCE_RANK,
+    SOURCE_ROW,
+    TENSOR,
     TO_GROUP,
     Compiled,
 )
 from placeto.simulation.queues import (
     AT_HAND,
+    CHANNEL_ROW,
+    DEVICE_ROW,
     FIRST,
+    FIRST_TAIL,
     HEAD,
     HEAP,
+    LATEST,
     ROOT,
     RUNNING,
     SOURCE,
@@ -46,14 +55,15 @@ from placeto.simulation.queues import (
     lean,
     next_transfer,
     pop,
-    precedes,
     push,
     request,
+    u,
 )
 from placeto.simulation.state import (
     BUNDLE,
     CHANNEL,
     COPY,
+    COPY_ROW,
     CROSSING,
     INSTANTS,
     NEVER,
@@ -65,6 +75,7 @@ from placeto.simulation.state import (
     REMAINING,
     SENDER,
     SEVERAL,
+    TRANSFER_ROW,
     State,
 )
 
@@ -78,7 +89,7 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
         devices: (num_groups,) device of each group.
         s: written.
     """
-    num_kept, num_devices = c.op_seconds.shape
+    num_kept, num_devices = len(c.missing), len(c.device_kind)
     s.counts[:] = 0
     s.counts[REMAINING] = num_kept
     s.missing[:] = c.missing
@@ -94,19 +105,22 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
     s.first_holder[:] = -1
     s.clock[0] = 0.0
     for device in range(num_devices):
-        s.device_queue[device, :] = -1
-        s.device_queue[device, HEAD] = 0
-        s.device_queue[device, TAIL] = 0
+        row = device * DEVICE_ROW
+        s.device_queue[row : row + DEVICE_ROW] = -1
+        for position in (HEAD, TAIL, LATEST, FIRST_TAIL):
+            s.device_queue[row + position] = device * num_kept
+        s.latest[device] = -1.0
         s.next_time[device] = 0.0  # which makes 0 the first instant
         s.free[device] = 0.0
     s.channel_queue[:] = -1
     s.channel_free[:] = 0.0
-    for source in range(len(c.source_rows) - 1, -1, -1):
-        device = devices[c.source_rows[source, SOURCE_GROUP]]
-        s.source_next[source] = s.device_queue[device, SOURCE]
-        s.device_queue[device, SOURCE] = source
-        if c.source_rows[source, SOURCE_OP] >= 0:
-            s.touched[c.source_rows[source, SOURCE_GROUP]] = 0
+    for source in range(len(c.source_bytes) - 1, -1, -1):
+        group = c.source_rows[source * SOURCE_ROW + SOURCE_GROUP]
+        queue = devices[group] * DEVICE_ROW + SOURCE
+        s.source_next[source] = s.device_queue[queue]
+        s.device_queue[queue] = source
+        if c.source_rows[source * SOURCE_ROW + SOURCE_OP] >= 0:
+            s.touched[group] = 0
 
 
 @lean
@@ -124,20 +138,22 @@ def advance(
     """
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     (
-        op_rows, op_seconds, op_bytes, _, local, held, left_inside, _, crossing_rows, bundle_rows,
-        bundled, source_rows, source_bytes, _, launch_overhead, channel_between, bandwidth,
-        latency, overhead, multicast,
+        op_rows, op_seconds, device_kind, op_bytes, _, local, held, left_inside, _, crossing_rows,
+        bundle_rows, bundled, source_rows, source_bytes, _, launch_overhead, channel_between,
+        bandwidth, latency, overhead, multicast,
     ) = c  # fmt: skip
     (
-        counts, missing, left, holder_slot, bundle_next, source_next, ready, ready_links,
+        counts, missing, left, holder_slot, bundle_next, source_next, ready, latest, ready_links,
         ready_keys, device_queue, copy_at, done, channel_queue, stirred, copies, transfers,
         transfer_links, transfer_keys, event_codes, touched, memory, peak, slot_bytes, next_time,
         free, channel_free, event_times, ready_since, requested, sent, group_start, early_peak,
         held_until, first_holder, clock, op_start, source_start,
     ) = s  # fmt: skip
-    num_devices = op_seconds.shape[1]
+    queues = (device_queue, latest, ready, ready_links, ready_keys)
+    num_devices = len(device_kind)
+    num_kinds = len(op_seconds) // max(len(missing), 1)
     num_slots = len(left_inside)
-    first_crossing = num_slots - (len(crossing_rows) - 1)
+    first_crossing = num_slots - (len(crossing_rows) // CROSSING_ROW - 1)
     remaining, num_copies, num_transfers, num_events, instant = (
         counts[REMAINING], counts[NUM_COPIES], counts[NUM_TRANSFERS], counts[NUM_EVENTS],
         counts[INSTANTS],
@@ -148,111 +164,107 @@ def advance(
     while remaining > until:
         now = np.inf
         for device in range(num_devices):
-            now = min(now, next_time[device])
+            now = min(now, next_time[u(device)])
         if num_events > 0:
             now = min(now, event_times[0])
+        # Whether a device may start an op, and whether memory grew anywhere.
+        free_device = grew = False
         num_done = 0
         for device in range(num_devices):
-            if next_time[device] == now:
-                next_time[device] = np.inf
-                if device_queue[device, RUNNING] >= 0:
-                    done[num_done] = device
+            if next_time[u(device)] == now:
+                next_time[u(device)] = np.inf
+                if device_queue[u(DEVICE_ROW * device + RUNNING)] >= 0:
+                    done[u(num_done)] = device
                     num_done += 1
-                    if free[device] > now:
-                        next_time[device] = free[device]
+                    if free[u(device)] > now:
+                        next_time[u(device)] = free[u(device)]
+                        continue
+                free_device = True
         first_device = 0
         while True:
             for position in range(num_done):
-                device = done[position]
-                op = device_queue[device, RUNNING]
-                device_queue[device, RUNNING] = -1
+                device = done[u(position)]
+                op = device_queue[u(DEVICE_ROW * device + RUNNING)]
+                device_queue[u(DEVICE_ROW * device + RUNNING)] = -1
                 remaining -= 1
+                row = OP_ROW * op
                 # Free what the op held: temporary memory, inputs that nobody else needs.
-                memory[device] -= op_bytes[op, FREES]
-                for entry in range(op_rows[op, FIRST_HELD], op_rows[op + 1, FIRST_HELD]):
-                    slot = holder_slot[held[entry]]
-                    left[slot] -= 1
-                    if left[slot] == 0:
-                        memory[device] -= slot_bytes[slot]
+                memory[u(device)] -= op_bytes[u(2 * op + FREES)]
+                for entry in range(op_rows[u(row + HELD)], op_rows[u(row + OP_ROW + HELD)]):
+                    slot = holder_slot[u(held[u(entry)])]
+                    left[u(slot)] -= 1
+                    if left[u(slot)] == 0:
+                        memory[u(device)] -= slot_bytes[u(slot)]
                 # Hand its outputs to its group, and to the groups that live on its device.
-                for entry in range(op_rows[op, FIRST_LOCAL], op_rows[op + 1, FIRST_LOCAL]):
-                    consumer = local[entry]
-                    missing[consumer] -= 1
-                    if missing[consumer] == 0:
-                        enqueue(
-                            device_queue,
-                            ready,
-                            ready_since,
-                            ready_links,
-                            ready_keys,
-                            device,
-                            consumer,
-                            now,
-                        )
-                for tensor in range(op_rows[op, FIRST_CROSSING], op_rows[op + 1, FIRST_CROSSING]):
+                for entry in range(op_rows[u(row + LOCAL)], op_rows[u(row + OP_ROW + LOCAL)]):
+                    consumer = local[u(entry)]
+                    missing[u(consumer)] -= 1
+                    if missing[u(consumer)] == 0:
+                        enqueue(queues, ready_since, device, consumer, now)
+                for tensor in range(op_rows[u(row + CROSSES)], op_rows[u(row + OP_ROW + CROSSES)]):
                     slot = first_crossing + tensor
                     copies_before, transfers_before = num_copies, num_transfers
-                    for bundle in range(crossing_rows[tensor, 0], crossing_rows[tensor + 1, 0]):
-                        group = bundle_rows[bundle, TO_GROUP]
-                        target = devices[group]
-                        if touched[group] < 0:
-                            touched[group] = instant
+                    for bundle in range(
+                        crossing_rows[u(CROSSING_ROW * tensor)],
+                        crossing_rows[u(CROSSING_ROW * tensor + CROSSING_ROW)],
+                    ):
+                        row = BUNDLE_ROW * bundle
+                        group = bundle_rows[u(row + TO_GROUP)]
+                        target = devices[u(group)]
+                        if touched[u(group)] < 0:
+                            touched[u(group)] = instant
                         if target == device:
-                            holder_slot[num_slots + bundle] = slot
-                            left[slot] += bundle_rows[bundle, HOLDERS]
+                            holder_slot[u(num_slots + bundle)] = slot
+                            left[u(slot)] += bundle_rows[u(row + HOLDERS)]
                             for entry in range(
-                                bundle_rows[bundle, FIRST_BUNDLED],
-                                bundle_rows[bundle + 1, FIRST_BUNDLED],
+                                bundle_rows[u(row + BUNDLED)],
+                                bundle_rows[u(row + BUNDLE_ROW + BUNDLED)],
                             ):
-                                consumer = bundled[entry]
-                                missing[consumer] -= 1
-                                if missing[consumer] == 0:
-                                    enqueue(
-                                        device_queue,
-                                        ready,
-                                        ready_since,
-                                        ready_links,
-                                        ready_keys,
-                                        device,
-                                        consumer,
-                                        now,
-                                    )
+                                consumer = bundled[u(entry)]
+                                missing[u(consumer)] -= 1
+                                if missing[u(consumer)] == 0:
+                                    enqueue(queues, ready_since, device, consumer, now)
                             continue
-                        copy = copy_at[target]
+                        copy = copy_at[u(target)]
                         if copy < 0:
                             copy = num_copies
                             num_copies += 1
-                            copy_at[target] = copy
-                            copies[copy, ON_DEVICE] = target
-                            copies[copy, BUNDLE] = -1
-                            left[num_slots + copy] = 0
-                            slot_bytes[num_slots + copy] = slot_bytes[slot]
-                            channel = channel_between[device, target]
-                            transfer = channel_queue[channel, AT_HAND]
-                            if transfer < 0 or not multicast[channel]:
+                            copy_at[u(target)] = copy
+                            copies[u(COPY_ROW * copy + ON_DEVICE)] = target
+                            copies[u(COPY_ROW * copy + BUNDLE)] = -1
+                            left[u(num_slots + copy)] = 0
+                            slot_bytes[u(num_slots + copy)] = slot_bytes[u(slot)]
+                            channel = channel_between[u(num_devices * device + target)]
+                            transfer = channel_queue[u(CHANNEL_ROW * channel + AT_HAND)]
+                            if transfer < 0 or not multicast[u(channel)]:
                                 # Bundles come by their lowest consumers: this is the lowest.
                                 transfer = num_transfers
                                 num_transfers += 1
-                                channel_queue[channel, AT_HAND] = transfer
-                                transfers[transfer, CHANNEL] = channel
-                                transfers[transfer, CROSSING] = tensor
-                                transfer_keys[transfer, 0] = bundle_rows[bundle, LOWEST_CONSUMER]
-                                transfer_keys[transfer, 1] = crossing_rows[tensor, 1]
-                                transfers[transfer, COPY] = -1
-                                transfers[transfer, SENDER] = device
-                                requested[transfer] = now
-                                left[slot] += 1
-                            copies[copy, NEXT_COPY] = transfers[transfer, COPY]
-                            transfers[transfer, COPY] = copy
-                        holder_slot[num_slots + bundle] = num_slots + copy
-                        left[num_slots + copy] += bundle_rows[bundle, HOLDERS]
-                        bundle_next[bundle] = copies[copy, BUNDLE]
-                        copies[copy, BUNDLE] = bundle
+                                channel_queue[u(CHANNEL_ROW * channel + AT_HAND)] = transfer
+                                transfers[u(TRANSFER_ROW * transfer + CHANNEL)] = channel
+                                transfers[u(TRANSFER_ROW * transfer + CROSSING)] = tensor
+                                transfers[u(TRANSFER_ROW * transfer + COPY)] = -1
+                                transfers[u(TRANSFER_ROW * transfer + SENDER)] = device
+                                transfer_keys[u(2 * transfer)] = bundle_rows[u(row + LOWEST)]
+                                transfer_keys[u(2 * transfer + 1)] = crossing_rows[
+                                    u(CROSSING_ROW * tensor + TENSOR)
+                                ]
+                                requested[u(transfer)] = now
+                                left[u(slot)] += 1
+                            copies[u(COPY_ROW * copy + NEXT_COPY)] = transfers[
+                                u(TRANSFER_ROW * transfer + COPY)
+                            ]
+                            transfers[u(TRANSFER_ROW * transfer + COPY)] = copy
+                        holder_slot[u(num_slots + bundle)] = num_slots + copy
+                        left[u(num_slots + copy)] += bundle_rows[u(row + HOLDERS)]
+                        bundle_next[u(bundle)] = copies[u(COPY_ROW * copy + BUNDLE)]
+                        copies[u(COPY_ROW * copy + BUNDLE)] = bundle
                     for copy in range(copies_before, num_copies):
-                        copy_at[copies[copy, ON_DEVICE]] = -1
+                        copy_at[u(copies[u(COPY_ROW * copy + ON_DEVICE)])] = -1
                     for transfer in range(transfers_before, num_transfers):
-                        channel = transfers[transfer, CHANNEL]
-                        channel_queue[channel, AT_HAND] = -1
+                        channel = transfers[u(TRANSFER_ROW * transfer + CHANNEL)]
+                        queue = CHANNEL_ROW * channel
+                        channel_queue[u(queue + AT_HAND)] = -1
                         request(
                             channel_queue,
                             requested,
@@ -261,19 +273,19 @@ def advance(
                             channel,
                             transfer,
                         )
-                        if channel_free[channel] <= now:
-                            if channel_queue[channel, WAKES] != 1:
-                                channel_queue[channel, WAKES] = 1
-                                stirred[num_stirred] = channel
+                        if channel_free[u(channel)] <= now:
+                            if channel_queue[u(queue + WAKES)] != 1:
+                                channel_queue[u(queue + WAKES)] = 1
+                                stirred[u(num_stirred)] = channel
                                 num_stirred += 1
-                        elif channel_queue[channel, WAKES] < 0:
-                            channel_queue[channel, WAKES] = 0
+                        elif channel_queue[u(queue + WAKES)] < 0:
+                            channel_queue[u(queue + WAKES)] = 0
+                            wakes_at = channel_free[u(channel)]
                             num_events = push(
-                                event_times, event_codes, num_events, channel_free[channel],
-                                ~channel,
-                            )  # fmt: skip
-                    if left[slot] == 0:
-                        memory[device] -= slot_bytes[slot]
+                                event_times, event_codes, num_events, wakes_at, ~channel
+                            )
+                    if left[u(slot)] == 0:
+                        memory[u(device)] -= slot_bytes[u(slot)]
             num_done = 0
 
             while num_events > 0 and event_times[0] == now:
@@ -281,133 +293,140 @@ def advance(
                 num_events = pop(event_times, event_codes, num_events)
                 if transfer < 0:
                     channel = ~transfer
-                    if channel_queue[channel, WAKES] != 1:
-                        channel_queue[channel, WAKES] = 1
-                        stirred[num_stirred] = channel
+                    if channel_queue[u(CHANNEL_ROW * channel + WAKES)] != 1:
+                        channel_queue[u(CHANNEL_ROW * channel + WAKES)] = 1
+                        stirred[u(num_stirred)] = channel
                         num_stirred += 1
                     continue
                 first_device = 0
-                copy = transfers[transfer, COPY]
+                copy = transfers[u(TRANSFER_ROW * transfer + COPY)]
                 while copy >= 0:
-                    device = copies[copy, ON_DEVICE]
-                    bundle = copies[copy, BUNDLE]
+                    device = copies[u(COPY_ROW * copy + ON_DEVICE)]
+                    if free[u(device)] <= now:
+                        free_device = True
+                    bundle = copies[u(COPY_ROW * copy + BUNDLE)]
                     while bundle >= 0:
+                        row = BUNDLE_ROW * bundle
                         for entry in range(
-                            bundle_rows[bundle, FIRST_BUNDLED],
-                            bundle_rows[bundle + 1, FIRST_BUNDLED],
+                            bundle_rows[u(row + BUNDLED)],
+                            bundle_rows[u(row + BUNDLE_ROW + BUNDLED)],
                         ):
-                            consumer = bundled[entry]
-                            missing[consumer] -= 1
-                            if missing[consumer] == 0:
-                                enqueue(
-                                    device_queue,
-                                    ready,
-                                    ready_since,
-                                    ready_links,
-                                    ready_keys,
-                                    device,
-                                    consumer,
-                                    now,
-                                )
-                        bundle = bundle_next[bundle]
-                    copy = copies[copy, NEXT_COPY]
-                slot = first_crossing + transfers[transfer, CROSSING]
-                left[slot] -= 1
-                if left[slot] == 0:
-                    memory[transfers[transfer, SENDER]] -= slot_bytes[slot]
+                            consumer = bundled[u(entry)]
+                            missing[u(consumer)] -= 1
+                            if missing[u(consumer)] == 0:
+                                enqueue(queues, ready_since, device, consumer, now)
+                        bundle = bundle_next[u(bundle)]
+                    copy = copies[u(COPY_ROW * copy + NEXT_COPY)]
+                slot = first_crossing + transfers[u(TRANSFER_ROW * transfer + CROSSING)]
+                left[u(slot)] -= 1
+                if left[u(slot)] == 0:
+                    sender = transfers[u(TRANSFER_ROW * transfer + SENDER)]
+                    memory[u(sender)] -= slot_bytes[u(slot)]
 
             for position in range(num_stirred):
-                channel = stirred[position]
-                channel_queue[channel, WAKES] = -1
-                while channel_free[channel] <= now:
+                channel = stirred[u(position)]
+                queue = CHANNEL_ROW * channel
+                channel_queue[u(queue + WAKES)] = -1
+                while channel_free[u(channel)] <= now:
                     transfer = next_transfer(
                         channel_queue, requested, transfer_links, transfer_keys, channel
                     )
                     if transfer < 0:
                         break
-                    sent[transfer] = now
-                    size = slot_bytes[first_crossing + transfers[transfer, CROSSING]]
-                    left_at = now + size / bandwidth[channel]
-                    channel_free[channel] = left_at + overhead[channel]
-                    arrival = left_at + latency[channel]
+                    sent[u(transfer)] = now
+                    tensor = transfers[u(TRANSFER_ROW * transfer + CROSSING)]
+                    size = slot_bytes[u(first_crossing + tensor)]
+                    left_at = now + size / bandwidth[u(channel)]
+                    channel_free[u(channel)] = left_at + overhead[u(channel)]
+                    arrival = left_at + latency[u(channel)]
                     num_events = push(event_times, event_codes, num_events, arrival, transfer)
-                    copy = transfers[transfer, COPY]
+                    grew = True
+                    copy = transfers[u(TRANSFER_ROW * transfer + COPY)]
                     while copy >= 0:
-                        memory[copies[copy, ON_DEVICE]] += size
-                        copy = copies[copy, NEXT_COPY]
-                if channel_queue[channel, FIRST] >= 0 or channel_queue[channel, HEAP] >= 0:
-                    channel_queue[channel, WAKES] = 0
-                    num_events = push(
-                        event_times, event_codes, num_events, channel_free[channel], ~channel
-                    )
+                        memory[u(copies[u(COPY_ROW * copy + ON_DEVICE)])] += size
+                        copy = copies[u(COPY_ROW * copy + NEXT_COPY)]
+                if channel_queue[u(queue + FIRST)] >= 0 or channel_queue[u(queue + HEAP)] >= 0:
+                    channel_queue[u(queue + WAKES)] = 0
+                    wakes_at = channel_free[u(channel)]
+                    num_events = push(event_times, event_codes, num_events, wakes_at, ~channel)
             num_stirred = 0
             if num_events > 0 and event_times[0] == now:
                 continue
 
-            device = first_device
+            device = first_device if free_device else num_devices
             while device < num_devices:
-                if free[device] > now:
+                if free[u(device)] > now:
                     device += 1
                     continue
-                head, root = device_queue[device, HEAD], device_queue[device, ROOT]
-                op = ready[device, head] if head < device_queue[device, TAIL] else -1
-                heaped = root >= 0 and (op < 0 or precedes(ready_since, ready_keys, root, op))
+                queue = DEVICE_ROW * device
+                head, root = device_queue[u(queue + HEAD)], device_queue[u(queue + ROOT)]
+                op = ready[u(head)] if head < device_queue[u(queue + TAIL)] else -1
+                heaped = root >= 0 and (
+                    op < 0 or (head >= device_queue[u(queue + LATEST)] and root < op)
+                )
                 if heaped:
                     op = root
-                source = device_queue[device, SOURCE]
+                # Whether the op was ready at 0.
+                first = latest[u(device)] == 0 or (
+                    not heaped and head < device_queue[u(queue + FIRST_TAIL)]
+                )
+                source = device_queue[u(queue + SOURCE)]
                 if source >= 0 and (
-                    op < 0 or ready_since[op] > 0 or op >= source_rows[source, SOURCE_RANK]
+                    op < 0 or not first or op >= source_rows[u(SOURCE_ROW * source + RANK)]
                 ):
-                    device_queue[device, SOURCE] = source_next[source]
+                    device_queue[u(queue + SOURCE)] = source_next[u(source)]
                     if record:
-                        source_start[source] = now
-                    op = source_rows[source, SOURCE_OP]
+                        source_start[u(source)] = now
+                    op = source_rows[u(SOURCE_ROW * source + SOURCE_OP)]
                     if op < 0:
-                        memory[device] += source_bytes[source]
+                        memory[u(device)] += source_bytes[u(source)]
+                        grew = True
                         continue
-                    ready_since[op] = 0.0
+                    first = True
                 elif op < 0:
                     device += 1
                     continue
                 elif heaped:
-                    device_queue[device, ROOT] = heap_rest(
+                    device_queue[u(queue + ROOT)] = heap_rest(
                         ready_links, ready_since, ready_keys, root
                     )
                 else:
-                    device_queue[device, HEAD] = head + 1
-                device_queue[device, RUNNING] = op
-                memory[device] += op_bytes[op, ALLOCATES]
-                seconds = op_seconds[op, device]
+                    device_queue[u(queue + HEAD)] = head + 1
+                device_queue[u(queue + RUNNING)] = op
+                memory[u(device)] += op_bytes[u(2 * op + ALLOCATES)]
+                grew = True
+                seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
                 if record:
-                    op_start[op] = now
+                    op_start[u(op)] = now
                 finish = now
                 if seconds > 0:
                     finish = now + seconds
-                    free[device] = finish + launch_overhead[device]
-                    group = op_rows[op, GROUP]
-                    if group_start[group] < 0:
-                        group_start[group] = now
-                    if ready_since[op] == 0:
+                    free[u(device)] = finish + launch_overhead[u(device)]
+                    group = op_rows[u(OP_ROW * op + GROUP)]
+                    if group_start[u(group)] < 0:
+                        group_start[u(group)] = now
+                    if first:
                         # Constants with higher numbers wait for it.
-                        held_until[device] = free[device]
-                        first_holder[device] = op if first_holder[device] == -1 else SEVERAL
+                        held_until[u(device)] = free[u(device)]
+                        first_holder[u(device)] = op if first_holder[u(device)] == -1 else SEVERAL
                 if finish == now:
-                    if free[device] > now:
-                        next_time[device] = free[device]
+                    if free[u(device)] > now:
+                        next_time[u(device)] = free[u(device)]
                     done[0] = device
                     num_done = 1
                     first_device = device
                     break
-                next_time[device] = finish
+                next_time[u(device)] = finish
                 device += 1
             if num_done == 0:
                 break
         # Lifetimes are half-open: only what is held when the instant is over counts.
-        for device in range(num_devices):
-            if held_until[device] > now:
-                early_peak[device] = max(early_peak[device], memory[device])
-            else:
-                peak[device] = max(peak[device], memory[device])
+        if grew:
+            for device in range(num_devices):
+                if held_until[u(device)] > now:
+                    early_peak[u(device)] = max(early_peak[u(device)], memory[u(device)])
+                else:
+                    peak[u(device)] = max(peak[u(device)], memory[u(device)])
         instant += 1
     clock[0] = now
     counts[REMAINING], counts[NUM_COPIES] = remaining, num_copies

@@ -10,16 +10,18 @@ import numpy as np
 from numba import njit, prange
 
 from placeto.graph import Floats, Ints
-from placeto.simulation.compiled import SOURCE_GROUP, SOURCE_RANK, Compiled, Int32s
+from placeto.simulation.compiled import RANK, SOURCE_GROUP, SOURCE_ROW, Compiled, Int32s
 from placeto.simulation.kernel import advance, begin
-from placeto.simulation.queues import HEAD, ROOT, SOURCE, TAIL
+from placeto.simulation.queues import DEVICE_ROW, HEAD, ROOT, SOURCE, TAIL
 from placeto.simulation.run import read
 from placeto.simulation.state import (
+    COPY_ROW,
     INSTANTS,
     NUM_COPIES,
     NUM_EVENTS,
     NUM_TRANSFERS,
     SEVERAL,
+    TRANSFER_ROW,
     State,
     view,
 )
@@ -40,20 +42,18 @@ def copy_state(s: State, t: State) -> None:  # pragma: no cover
     t.bundle_next[:] = s.bundle_next
     heaped = False
     for device in range(len(s.memory)):
-        heaped = heaped or s.device_queue[device, ROOT] >= 0
-        for position in range(s.device_queue[device, HEAD], s.device_queue[device, TAIL]):
-            op = s.ready[device, position]
-            t.ready[device, position] = op
-            t.ready_since[op] = s.ready_since[op]
+        queue = device * DEVICE_ROW
+        heaped = heaped or s.device_queue[queue + ROOT] >= 0
+        waiting = slice(s.device_queue[queue + HEAD], s.device_queue[queue + TAIL])
+        t.ready[waiting] = s.ready[waiting]
     if heaped:
         t.ready_links[:] = s.ready_links
-        t.ready_since[:] = s.ready_since
     t.device_queue[:] = s.device_queue
     t.channel_queue[:] = s.channel_queue
-    t.copies[:copies] = s.copies[:copies]
-    t.transfers[:transfers] = s.transfers[:transfers]
-    t.transfer_links[:transfers] = s.transfer_links[:transfers]
-    t.transfer_keys[:transfers] = s.transfer_keys[:transfers]
+    t.copies[: copies * COPY_ROW] = s.copies[: copies * COPY_ROW]
+    t.transfers[: transfers * TRANSFER_ROW] = s.transfers[: transfers * TRANSFER_ROW]
+    t.transfer_links[: transfers * 2] = s.transfer_links[: transfers * 2]
+    t.transfer_keys[: transfers * 2] = s.transfer_keys[: transfers * 2]
     t.requested[:transfers] = s.requested[:transfers]
     t.event_codes[:events] = s.event_codes[:events]
     t.event_times[:events] = s.event_times[:events]
@@ -63,6 +63,7 @@ def copy_state(s: State, t: State) -> None:  # pragma: no cover
     t.early_peak[:] = s.early_peak
     t.held_until[:] = s.held_until
     t.first_holder[:] = s.first_holder
+    t.latest[:] = s.latest
     t.next_time[:] = s.next_time
     t.free[:] = s.free
     t.channel_free[:] = s.channel_free
@@ -74,7 +75,7 @@ def copy_state(s: State, t: State) -> None:  # pragma: no cover
 def settled(s: State) -> bool:  # pragma: no cover
     """Whether every op that was ready at 0 has started, and an instant after them has passed."""
     for device in range(len(s.memory)):
-        if s.device_queue[device, SOURCE] >= 0 or s.held_until[device] > s.clock[0]:
+        if s.device_queue[device * DEVICE_ROW + SOURCE] >= 0 or s.held_until[device] > s.clock[0]:
             return False
     return True
 
@@ -86,10 +87,10 @@ def move_memory(
     """Adds (or with -1 takes away) a group's parameters and constants to a settled state."""
     early = late = c.group_bytes[group]
     holder = s.first_holder[device]
-    for source in range(len(c.source_rows)):
-        if c.source_rows[source, SOURCE_GROUP] == group:
+    for source in range(len(c.source_bytes)):
+        if c.source_rows[source * SOURCE_ROW + SOURCE_GROUP] == group:
             late += c.source_bytes[source]
-            if holder < 0 or c.source_rows[source, SOURCE_RANK] <= holder:
+            if holder < 0 or c.source_rows[source * SOURCE_ROW + RANK] <= holder:
                 early += c.source_bytes[source]
     s.memory[device] += sign * late
     s.peak[device] += sign * late
@@ -99,8 +100,11 @@ def move_memory(
 @njit(cache=True)
 def has_constants(c: Compiled, group: int) -> bool:  # pragma: no cover
     """Whether constants of a group take memory."""
-    for source in range(len(c.source_rows)):
-        if c.source_rows[source, SOURCE_GROUP] == group and c.source_bytes[source] > 0:
+    for source in range(len(c.source_bytes)):
+        if (
+            c.source_rows[source * SOURCE_ROW + SOURCE_GROUP] == group
+            and c.source_bytes[source] > 0
+        ):
             return True
     return False
 

@@ -7,19 +7,28 @@ Sedgewick, Sleator & Tarjan 1986), so that no input makes a queue slow. The next
 of the two firsts.
 """
 
+import numpy as np
 from numba import njit
 
 from placeto.graph import Floats
 from placeto.simulation.compiled import Int32s
 
-# Columns of `State.device_queue`: two positions in the device's row of `State.ready`, the heap's
-# root, the op that runs, the next source; -1 for none.
-HEAD, TAIL, ROOT, RUNNING, SOURCE = range(5)
+# Columns of `State.device_queue`: positions in the device's row of `State.ready` (the next op, the
+# end, the first op of the last instant, the end of those of instant 0), the heap's root, the op
+# that runs, the next source; -1 for none.
+HEAD, TAIL, LATEST, FIRST_TAIL, ROOT, RUNNING, SOURCE = range(7)
+DEVICE_ROW = 8
 # Columns of `State.channel_queue`: ends of the list, the heap's root, the transfer of the tensor at
 # hand, and whether the channel will be looked at: -1 not, 0 by an event, 1 at this instant.
 FIRST, LAST, HEAP, AT_HAND, WAKES = range(5)
+CHANNEL_ROW = 8
 # Columns of links.
 CHILD, NEXT = range(2)
+
+ReadyQueues = tuple[Int32s, Floats, Int32s, Int32s, Int32s]
+
+# An index that is known not to be negative: numba then spares itself the check.
+u = np.uint64
 
 # Without reference counting, which is most of what calling these would cost; they keep no array.
 lean = njit(cache=True, _nrt=False)
@@ -35,11 +44,11 @@ def precedes(since: Floats, keys: Int32s, item: int, other: int) -> bool:  # pra
         item: one.
         other: another.
     """
-    if since[item] != since[other]:
-        return since[item] < since[other]
-    if keys[item, 0] != keys[other, 0]:
-        return keys[item, 0] < keys[other, 0]
-    return keys[item, 1] < keys[other, 1]
+    if since[u(item)] != since[u(other)]:
+        return since[u(item)] < since[u(other)]
+    if keys[u(2 * item + 0)] != keys[u(2 * other + 0)]:
+        return keys[u(2 * item + 0)] < keys[u(2 * other + 0)]
+    return keys[u(2 * item + 1)] < keys[u(2 * other + 1)]
 
 
 @lean
@@ -49,8 +58,8 @@ def meld(links: Int32s, since: Floats, keys: Int32s, a: int, b: int) -> int:  # 
         return b
     if precedes(since, keys, b, a):
         a, b = b, a
-    links[b, NEXT] = links[a, CHILD]
-    links[a, CHILD] = b
+    links[u(2 * b + NEXT)] = links[u(2 * a + CHILD)]
+    links[u(2 * a + CHILD)] = b
     return a
 
 
@@ -59,8 +68,8 @@ def heap_insert(
     links: Int32s, since: Floats, keys: Int32s, root: int, item: int
 ) -> int:  # pragma: no cover
     """Adds an item to the heap of `root`, -1 for an empty one; returns the root."""
-    links[item, CHILD] = -1
-    links[item, NEXT] = -1
+    links[u(2 * item + CHILD)] = -1
+    links[u(2 * item + NEXT)] = -1
     return meld(links, since, keys, root, item)
 
 
@@ -68,53 +77,84 @@ def heap_insert(
 def heap_rest(links: Int32s, since: Floats, keys: Int32s, root: int) -> int:  # pragma: no cover
     """The root of a heap after its root is taken out; -1 if nothing is left."""
     pairs = -1
-    child = links[root, CHILD]
+    child = links[u(2 * root + CHILD)]
     while child >= 0:
-        other = links[child, NEXT]
-        rest = -1 if other < 0 else links[other, NEXT]
+        other = links[u(2 * child + NEXT)]
+        rest = -1 if other < 0 else links[u(2 * other + NEXT)]
         joined = child if other < 0 else meld(links, since, keys, child, other)
-        links[joined, NEXT] = pairs
+        links[u(2 * joined + NEXT)] = pairs
         pairs = joined
         child = rest
     rest = -1
     while pairs >= 0:
-        following = links[pairs, NEXT]
+        following = links[u(2 * pairs + NEXT)]
         rest = meld(links, since, keys, rest, pairs)
         pairs = following
     return rest
 
 
-@lean
+@njit(cache=True, _nrt=False, forceinline=True)
 def enqueue(
-    device_queue: Int32s,
-    ready: Int32s,
-    since: Floats,
-    links: Int32s,
-    keys: Int32s,
-    device: int,
-    op: int,
-    now: float,
+    queues: ReadyQueues, since: Floats, device: int, op: int, now: float
 ) -> None:  # pragma: no cover
     """Adds an op that is ready at `now` to its device's queue.
 
     Args:
-        device_queue: (num_devices, 5) changed.
-        ready: (num_devices, num_kept) ops in order; changed.
-        since: (num_kept,) seconds; changed.
-        links: (num_kept, 2) of the heaps; changed.
-        keys: (num_kept, 2) each op's own number.
+        queues: changed: `device_queue` (num_devices, 7); the last instants (num_devices,) in
+            seconds; `ready` (num_devices, num_kept) ops in order; and of the heaps (num_kept, 2)
+            links and (num_kept, 2) keys, each op's own number.
+        since: (num_kept,) all the same.
         device: which queue.
         op: what to add.
         now: seconds.
     """
-    since[op] = now
-    tail = device_queue[device, TAIL]
-    if tail > device_queue[device, HEAD] and not precedes(since, keys, ready[device, tail - 1], op):
-        root = device_queue[device, ROOT]
-        device_queue[device, ROOT] = heap_insert(links, since, keys, root, op)
+    device_queue, latest, ready, _, _ = queues
+    tail = device_queue[u(DEVICE_ROW * device + TAIL)]
+    if latest[u(device)] != now:
+        if device_queue[u(DEVICE_ROW * device + ROOT)] >= 0:
+            tail = heap_to_list(queues, since, device)
+        if latest[u(device)] == 0:
+            device_queue[u(DEVICE_ROW * device + FIRST_TAIL)] = tail
+        device_queue[u(DEVICE_ROW * device + LATEST)] = tail
+        latest[u(device)] = now
+    elif tail > device_queue[u(DEVICE_ROW * device + HEAD)] and ready[u(tail - 1)] > op:
+        add_to_heap(queues, since, device, op)
         return
-    ready[device, tail] = op
-    device_queue[device, TAIL] = tail + 1
+    ready[u(tail)] = op
+    device_queue[u(DEVICE_ROW * device + TAIL)] = tail + 1
+
+
+@lean
+def add_to_heap(
+    queues: ReadyQueues, since: Floats, device: int, op: int
+) -> None:  # pragma: no cover
+    """Adds an op to the heap of a device's queue; see `enqueue`."""
+    device_queue, _, _, links, keys = queues
+    root = device_queue[u(DEVICE_ROW * device + ROOT)]
+    device_queue[u(DEVICE_ROW * device + ROOT)] = heap_insert(links, since, keys, root, op)
+
+
+@lean
+def heap_to_list(queues: ReadyQueues, since: Floats, device: int) -> int:  # pragma: no cover
+    """Merges the heap of a device's queue with the list's ops of the same instant.
+
+    Returns:
+        The end of the list after; see `enqueue`.
+    """
+    device_queue, _, ready, links, keys = queues
+    begin = max(
+        device_queue[u(DEVICE_ROW * device + LATEST)], device_queue[u(DEVICE_ROW * device + HEAD)]
+    )
+    root: int = device_queue[u(DEVICE_ROW * device + ROOT)]
+    for position in range(begin, device_queue[u(DEVICE_ROW * device + TAIL)]):
+        root = heap_insert(links, since, keys, root, ready[u(position)])
+    tail: int = begin
+    while root >= 0:
+        ready[u(tail)] = root
+        tail += 1
+        root = heap_rest(links, since, keys, root)
+    device_queue[u(DEVICE_ROW * device + ROOT)] = -1
+    return tail
 
 
 @lean
@@ -136,17 +176,19 @@ def request(
         channel: which queue.
         transfer: what to add.
     """
-    last = channel_queue[channel, LAST]
+    last = channel_queue[u(CHANNEL_ROW * channel + LAST)]
     if last >= 0 and not precedes(since, keys, last, transfer):
-        root = channel_queue[channel, HEAP]
-        channel_queue[channel, HEAP] = heap_insert(links, since, keys, root, transfer)
+        root = channel_queue[u(CHANNEL_ROW * channel + HEAP)]
+        channel_queue[u(CHANNEL_ROW * channel + HEAP)] = heap_insert(
+            links, since, keys, root, transfer
+        )
         return
-    links[transfer, NEXT] = -1
-    channel_queue[channel, LAST] = transfer
+    links[u(2 * transfer + NEXT)] = -1
+    channel_queue[u(CHANNEL_ROW * channel + LAST)] = transfer
     if last >= 0:
-        links[last, NEXT] = transfer
+        links[u(2 * last + NEXT)] = transfer
     else:
-        channel_queue[channel, FIRST] = transfer
+        channel_queue[u(CHANNEL_ROW * channel + FIRST)] = transfer
 
 
 @lean
@@ -154,14 +196,17 @@ def next_transfer(
     channel_queue: Int32s, since: Floats, links: Int32s, keys: Int32s, channel: int
 ) -> int:  # pragma: no cover
     """Takes the first transfer out of a channel's queue; -1 if there is none."""
-    first, root = channel_queue[channel, FIRST], channel_queue[channel, HEAP]
+    first, root = (
+        channel_queue[u(CHANNEL_ROW * channel + FIRST)],
+        channel_queue[u(CHANNEL_ROW * channel + HEAP)],
+    )
     if root >= 0 and (first < 0 or precedes(since, keys, root, first)):
-        channel_queue[channel, HEAP] = heap_rest(links, since, keys, root)
+        channel_queue[u(CHANNEL_ROW * channel + HEAP)] = heap_rest(links, since, keys, root)
         return root
     if first >= 0:
-        channel_queue[channel, FIRST] = links[first, NEXT]
-        if links[first, NEXT] < 0:
-            channel_queue[channel, LAST] = -1
+        channel_queue[u(CHANNEL_ROW * channel + FIRST)] = links[u(2 * first + NEXT)]
+        if links[u(2 * first + NEXT)] < 0:
+            channel_queue[u(CHANNEL_ROW * channel + LAST)] = -1
     return first
 
 
@@ -173,11 +218,11 @@ def push(
     hole = size
     while hole > 0:
         parent = (hole - 1) >> 1
-        if times[parent] <= time:
+        if times[u(parent)] <= time:
             break
-        times[hole], codes[hole] = times[parent], codes[parent]
+        times[u(hole)], codes[u(hole)] = times[u(parent)], codes[u(parent)]
         hole = parent
-    times[hole], codes[hole] = time, code
+    times[u(hole)], codes[u(hole)] = time, code
     return size + 1
 
 
@@ -185,17 +230,17 @@ def push(
 def pop(times: Floats, codes: Int32s, size: int) -> int:  # pragma: no cover
     """Removes the earliest of `size` events, which is at index 0; returns the size after."""
     size -= 1
-    time, code = times[size], codes[size]
+    time, code = times[u(size)], codes[u(size)]
     hole = 0
     while True:
         child = 2 * hole + 1
         if child >= size:
             break
-        if child + 1 < size and times[child + 1] < times[child]:
+        if child + 1 < size and times[child + 1] < times[u(child)]:
             child += 1
-        if times[child] >= time:
+        if times[u(child)] >= time:
             break
-        times[hole], codes[hole] = times[child], codes[child]
+        times[u(hole)], codes[u(hole)] = times[u(child)], codes[u(child)]
         hole = child
-    times[hole], codes[hole] = time, code
+    times[u(hole)], codes[u(hole)] = time, code
     return size

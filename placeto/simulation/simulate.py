@@ -16,9 +16,11 @@ from placeto.simulation.schedule import Bools, Schedule, Transfers
 from placeto.simulation.state import (
     CHANNEL,
     COPY,
+    COPY_ROW,
     NEXT_COPY,
     NUM_TRANSFERS,
     ON_DEVICE,
+    TRANSFER_ROW,
     State,
     borrowed,
     view,
@@ -70,14 +72,15 @@ def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> 
 
 def _transfers(problem: PlacementProblem, c: Compiled, s: State) -> Transfers:
     count = s.counts[NUM_TRANSFERS]
-    rows = s.transfers[:count]
+    rows = s.transfers.reshape(-1, TRANSFER_ROW)[:count]
+    copies = s.copies.reshape(-1, COPY_ROW)
     channel = rows[:, CHANNEL].astype(np.int64)
-    tensor = s.transfer_keys[:count, 1].astype(np.int64)
+    tensor = s.transfer_keys[1 : 2 * count : 2].astype(np.int64)
     destinations = np.zeros((count, problem.num_devices), dtype=bool)
     copy = rows[:, COPY]
     while (some := np.flatnonzero(copy >= 0)).size:
-        destinations[some, s.copies[copy[some], ON_DEVICE]] = True
-        copy = np.where(copy >= 0, s.copies[copy, NEXT_COPY], -1)
+        destinations[some, copies[copy[some], ON_DEVICE]] = True
+        copy = np.where(copy >= 0, copies[copy, NEXT_COPY], -1)
     start = s.sent[:count].copy()
     sent = start + problem.graph.tensor_bytes[tensor] / c.bandwidth[channel]
     return Transfers(

@@ -8,13 +8,15 @@ import numpy as np
 from numba import njit
 
 from placeto.graph import Floats, Ints
-from placeto.simulation.compiled import Buffers, Compiled, Int32s, Reduction
+from placeto.simulation.compiled import BUNDLE_ROW, Buffers, Compiled, Int32s, Reduction
+from placeto.simulation.queues import CHANNEL_ROW, DEVICE_ROW
 
 # `State.counts`.
 REMAINING, NUM_COPIES, NUM_TRANSFERS, NUM_EVENTS, INSTANTS = range(5)
 # Columns of `State.copies` and `State.transfers`.
 BUNDLE, NEXT_COPY, ON_DEVICE = range(3)
 CHANNEL, CROSSING, COPY, SENDER = range(4)
+COPY_ROW, TRANSFER_ROW = 4, 4
 # `State.first_holder` where there was more than one, and a peak before any instant.
 SEVERAL = -2
 NEVER = -(2**62)
@@ -35,9 +37,10 @@ class State(NamedTuple):
     bundle_next: Int32s  # (num_bundles,) another bundle of the same copy, or -1
     source_next: Int32s  # (num_sources,) the next source on the same device, or -1
     ready: Int32s  # (num_devices, num_kept) ops in the order of their turns
+    latest: Floats  # (num_devices,) s, the last instant at which an op became ready
     ready_links: Int32s  # (num_kept, 2)
     ready_keys: Int32s  # (num_kept, 2) each op's own number, twice
-    device_queue: Int32s  # (num_devices, 5)
+    device_queue: Int32s  # (num_devices, 7)
     copy_at: Int32s  # (num_devices,) of the tensor at hand: its copy there, or -1
     done: Int32s  # (num_devices,) devices whose op finishes at the instant
     channel_queue: Int32s  # (num_channels, 5)
@@ -55,7 +58,7 @@ class State(NamedTuple):
     free: Floats  # (num_devices,) s, from when on it may start an op
     channel_free: Floats  # (num_channels,) s
     event_times: Floats  # (num_bundles + num_channels,) s
-    ready_since: Floats  # (num_kept,) s
+    ready_since: Floats  # (num_kept,) all the same: the heaps of ops are of one instant
     requested: Floats  # (num_bundles,) s, of each transfer
     sent: Floats  # (num_bundles,) s, start of each transfer
     group_start: Floats  # (num_groups,) s, first start of an op that takes time; 0 if none does
@@ -76,9 +79,9 @@ def _cut(buffer: Any, size: int) -> Any:  # pragma: no cover
 @njit(cache=True)
 def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pragma: no cover
     """The state that three buffers hold."""
-    kept, devices = c.op_seconds.shape
+    kept, devices = len(c.missing), len(c.device_kind)
     channels, groups = len(c.bandwidth), len(c.group_bytes)
-    sources, bundles = len(c.source_rows), len(c.bundle_rows) - 1
+    sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
     holders = len(c.left) + bundles
     events = bundles + channels
     counts, ints = _cut(ints, 5)
@@ -90,13 +93,13 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     ready, ints = _cut(ints, devices * kept)
     ready_links, ints = _cut(ints, kept * 2)
     ready_keys, ints = _cut(ints, kept * 2)
-    device_queue, ints = _cut(ints, devices * 5)
+    device_queue, ints = _cut(ints, devices * DEVICE_ROW)
     copy_at, ints = _cut(ints, devices)
     done, ints = _cut(ints, devices)
-    channel_queue, ints = _cut(ints, channels * 5)
+    channel_queue, ints = _cut(ints, channels * CHANNEL_ROW)
     stirred, ints = _cut(ints, channels)
-    copies, ints = _cut(ints, bundles * 3)
-    transfers, ints = _cut(ints, bundles * 4)
+    copies, ints = _cut(ints, bundles * COPY_ROW)
+    transfers, ints = _cut(ints, bundles * TRANSFER_ROW)
     transfer_links, ints = _cut(ints, bundles * 2)
     transfer_keys, ints = _cut(ints, bundles * 2)
     event_codes, ints = _cut(ints, events)
@@ -110,6 +113,7 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     free, reals = _cut(reals, devices)
     channel_free, reals = _cut(reals, channels)
     event_times, reals = _cut(reals, events)
+    latest, reals = _cut(reals, devices)
     ready_since, reals = _cut(reals, kept)
     requested, reals = _cut(reals, bundles)
     sent, reals = _cut(reals, bundles)
@@ -119,27 +123,24 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     op_start, reals = _cut(reals, kept)
     source_start, reals = _cut(reals, sources)
     return State(
-        counts, missing, left, holder_slot, bundle_next, source_next,
-        ready.reshape((devices, kept)), ready_links.reshape((kept, 2)),
-        ready_keys.reshape((kept, 2)), device_queue.reshape((devices, 5)), copy_at, done,
-        channel_queue.reshape((channels, 5)), stirred, copies.reshape((bundles, 3)),
-        transfers.reshape((bundles, 4)), transfer_links.reshape((bundles, 2)),
-        transfer_keys.reshape((bundles, 2)), event_codes, touched, memory, peak, slot_bytes,
-        next_time, free, channel_free, event_times, ready_since, requested, sent, group_start,
-        early_peak, held_until, first_holder, clock, op_start, source_start,
+        counts, missing, left, holder_slot, bundle_next, source_next, ready, latest, ready_links,
+        ready_keys, device_queue, copy_at, done, channel_queue, stirred, copies, transfers,
+        transfer_links, transfer_keys, event_codes, touched, memory, peak, slot_bytes, next_time,
+        free, channel_free, event_times, ready_since, requested, sent, group_start, early_peak,
+        held_until, first_holder, clock, op_start, source_start,
     )  # fmt: skip
 
 
 def buffer_sizes(c: Compiled) -> tuple[int, int, int]:
     """How many 32-bit integers, 64-bit integers and floats a state takes."""
-    kept, devices = c.op_seconds.shape
+    kept, devices = len(c.missing), len(c.device_kind)
     channels, groups = len(c.bandwidth), len(c.group_bytes)
-    sources, bundles = len(c.source_rows), len(c.bundle_rows) - 1
+    sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
     holders = len(c.left) + bundles
-    ints = 5 + (5 + devices) * kept + 2 * holders + sources + 8 * devices + 7 * channels
+    ints = 5 + (5 + devices) * kept + 2 * holders + sources + 11 * devices + 10 * channels
     longs = 3 * devices + holders
-    reals = 1 + 3 * devices + 2 * channels + 3 * bundles + groups + 2 * kept + sources
-    return ints + 13 * bundles + groups, longs, reals
+    reals = 1 + 4 * devices + 2 * channels + 3 * bundles + groups + 2 * kept + sources
+    return ints + 14 * bundles + groups, longs, reals
 
 
 @njit(cache=True)
@@ -149,7 +150,8 @@ def prepare(c: Compiled, s: State) -> None:  # pragma: no cover
         s.holder_slot[slot] = slot
         s.slot_bytes[slot] = c.slot_bytes[slot]
     for op in range(len(c.missing)):
-        s.ready_keys[op, :] = op
+        s.ready_keys[2 * op] = s.ready_keys[2 * op + 1] = op
+        s.ready_since[op] = 0.0
     s.copy_at[:] = -1
 
 

@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto.simulation.queues import (
-    HEAP,
-    LAST,
+    CHANNEL_ROW,
+    DEVICE_ROW,
+    FIRST_TAIL,
+    HEAD,
+    LATEST,
+    ROOT,
+    TAIL,
     enqueue,
     heap_insert,
     heap_rest,
@@ -25,7 +30,7 @@ ITEMS = st.lists(st.tuples(INSTANTS, st.integers(0, 5)), max_size=60)
 def columns(items):
     since = np.array([instant for instant, _ in items], dtype=float)
     keys = np.array([(key, number) for number, (_, key) in enumerate(items)], dtype=np.int32)
-    return since, keys.reshape(-1, 2), np.zeros((len(items), 2), dtype=np.int32)
+    return since, keys.ravel(), np.zeros(2 * len(items), dtype=np.int32)
 
 
 @given(ITEMS, st.lists(st.booleans(), max_size=200))
@@ -35,12 +40,12 @@ def test_heap_gives_the_least(items, takes):
     expected = []
     for take in [*takes, *[False] * len(items), *[True] * len(items)]:
         if take and root >= 0:
-            ours.append(tuple(keys[root]))
+            ours.append(tuple(keys[2 * root : 2 * root + 2]))
             root = heap_rest(links, since, keys, root)
             expected.append(heapq.heappop(theirs)[1:])
         elif not take and added < len(items):
             root = heap_insert(links, since, keys, root, added)
-            heapq.heappush(theirs, (items[added][0], *keys[added]))
+            heapq.heappush(theirs, (items[added][0], *keys[2 * added : 2 * added + 2]))
             added += 1
     assert root == -1
     assert ours == expected
@@ -51,7 +56,7 @@ def test_heap_gives_the_least(items, takes):
 def test_transfers_in_the_order_of_instant_and_keys(items, takes):
     items = sorted(items, key=lambda item: item[0])  # instants only grow
     since, keys, links = columns(items)
-    queue = np.full((2, 5), -1, dtype=np.int32)
+    queue = np.full(2 * CHANNEL_ROW, -1, dtype=np.int32)
     theirs, added = [], 0
     for take in [*takes, *[False] * len(items), *[True] * (len(items) + 1)]:
         if take:
@@ -59,22 +64,61 @@ def test_transfers_in_the_order_of_instant_and_keys(items, takes):
             assert found == (heapq.heappop(theirs)[2] if theirs else -1)
         elif added < len(items):
             request(queue, since, links, keys, 1, added)
-            heapq.heappush(theirs, (items[added][0], keys[added, 0], added))
+            heapq.heappush(theirs, (items[added][0], keys[2 * added], added))
             added += 1
-    assert (queue[0] == -1).all()
-    assert queue[1, HEAP] == queue[1, LAST] == -1
+    assert (queue == -1).all()
+
+
+class ReadyOps:
+    """The queue of the second of two devices."""
+
+    def __init__(self, num_ops):
+        self.row = np.array([-1] * DEVICE_ROW * 2, dtype=np.int32)
+        self.row[DEVICE_ROW:][[HEAD, TAIL, LATEST, FIRST_TAIL]] = num_ops
+        self.ready = np.zeros(2 * num_ops, dtype=np.int32)
+        links = np.zeros(2 * num_ops, dtype=np.int32)
+        self.since, keys = np.zeros(num_ops), np.repeat(np.arange(num_ops, dtype=np.int32), 2)
+        self.heap = links, self.since, keys
+        self.queues = (self.row, np.array([-1.0, -1.0]), self.ready, links, keys)
+
+    def add(self, op, now):
+        enqueue(self.queues, self.since, 1, op, now)
+
+    def take(self):
+        mine = self.row[DEVICE_ROW:]
+        head, root = mine[HEAD], mine[ROOT]
+        listed = self.ready[head] if head < mine[TAIL] else None
+        if root >= 0 and (listed is None or (head >= mine[LATEST] and root < listed)):
+            mine[ROOT] = heap_rest(*self.heap, root)
+            return root
+        mine[HEAD] += listed is not None
+        return listed
+
+
+@given(st.data())
+def test_ops_in_the_order_of_instant_and_number(data):
+    num_ops = data.draw(st.integers(1, 30))
+    ops = data.draw(st.permutations(range(num_ops)))
+    queue, theirs, now = ReadyOps(num_ops), [], 0.0
+    for op in ops:
+        now += data.draw(st.sampled_from([0.0, 0.0, 0.0, 1.0]))
+        queue.add(op, now)
+        heapq.heappush(theirs, (now, op))
+        for _ in range(data.draw(st.integers(0, 2))):
+            assert queue.take() == (heapq.heappop(theirs)[1] if theirs else None)
+    while theirs:
+        assert queue.take() == heapq.heappop(theirs)[1]
+    assert queue.take() is None
+    assert (queue.row[:DEVICE_ROW] == -1).all()
 
 
 def test_ops_in_order_take_no_heap():
-    ready, queue = np.zeros((1, 4), dtype=np.int32), np.array([[0, 0, -1, -1, -1]], dtype=np.int32)
-    since, links = np.zeros(4), np.zeros((4, 2), dtype=np.int32)
-    keys = np.repeat(np.arange(4, dtype=np.int32)[:, None], 2, axis=1)
-    for op, now in ((0, 0.0), (2, 0.0), (1, 1.0)):
-        enqueue(queue, ready, since, links, keys, 0, op, now)
-    assert queue[0].tolist() == [0, 3, -1, -1, -1]
-    assert ready[0, :3].tolist() == [0, 2, 1]
-    enqueue(queue, ready, since, links, keys, 0, 3, 0.5)
-    assert queue[0].tolist() == [0, 3, 3, -1, -1]
+    queue = ReadyOps(4)
+    for op, now in ((0, 0.0), (2, 0.0), (1, 1.0), (3, 1.0)):
+        queue.add(op, now)
+    assert queue.row[DEVICE_ROW:][ROOT] == -1
+    assert queue.ready.tolist() == [0, 0, 0, 0, 0, 2, 1, 3]
+    assert queue.row[DEVICE_ROW:][FIRST_TAIL] == 4 + 2
 
 
 @given(st.lists(st.floats(0, 10), max_size=60))

@@ -1,0 +1,27 @@
+"""Compiled functions on disk: numba keeps them, and must not keep them too long."""
+
+import contextlib
+from pathlib import Path
+
+
+def drop_stale_kernels(folder: Path) -> None:
+    """Removes what numba compiled from other versions of a folder's files.
+
+    numba notices when the file of a function changes, not when that of a function it calls does:
+    after an update, old and new code would work on the same arrays.
+
+    Args:
+        folder: of a package whose compiled functions call each other across its files.
+    """
+    files = sorted(folder.glob("*.py"))
+    stamp = "\n".join(f"{f.name} {(s := f.stat()).st_mtime_ns} {s.st_size}" for f in files)
+    cache = folder / "__pycache__"
+    mark = cache / "kernels.stamp"
+    # Where nothing can be written, numba keeps nothing either, but elsewhere and by version.
+    with contextlib.suppress(OSError):
+        if mark.exists() and mark.read_text() == stamp:
+            return
+        cache.mkdir(exist_ok=True)
+        for compiled in cache.glob("*.nb[ci]"):
+            compiled.unlink(missing_ok=True)
+        mark.write_text(stamp)
