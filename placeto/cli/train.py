@@ -38,11 +38,8 @@ class Train:
 
 def run(arguments: Train) -> int:
     """Trains, and says where the policy is."""
-    import torch
-
     from placeto.training.run import train
 
-    torch.set_num_threads(1)  # the networks are small; the other core simulates
     cluster = load_cluster(arguments.cluster)
     grouping = parse_grouping(arguments.grouping)
     problems = [

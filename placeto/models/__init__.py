@@ -1,5 +1,6 @@
 """Networks: graph embedding and policies."""
 
-from placeto.models.policy import PlacetoPolicy, PolicyConfig, Structure, structure
+from placeto.models.policy import PlacetoPolicy, PolicyConfig
+from placeto.models.structure import Structure, structure
 
 __all__ = ["PlacetoPolicy", "PolicyConfig", "Structure", "structure"]

@@ -1,18 +1,17 @@
 """Placeto's policy: graph embedding, pooling, a softmax over devices."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from placeto.errors import PlacetoError
 from placeto.features import num_node_features, present_device
-from placeto.models.layers import Aggregate, Rounds, Sweep, mlp
-from placeto.order import levels
-from placeto.problem import PlacementProblem
+from placeto.models.layers import mlp
+from placeto.models.messages import Rounds, Sweep
+from placeto.models.pooling import Pools
+from placeto.models.structure import DIRECTIONS, Structure
 
 
 @dataclass(frozen=True)
@@ -56,42 +55,6 @@ class PolicyConfig:
         return asdict(self)
 
 
-@dataclass(frozen=True, eq=False)
-class Structure:
-    """A problem's group graph as the policy reads it.
-
-    Attributes:
-        edge_index: (2, num_edges) parent and child of `problem.dag_edges`.
-        forward_levels: edges that lead to each level from the second on, parents first.
-        backward_levels: the same of the reversed graph.
-        ancestors: (num_groups, num_groups) 1 where the column is an ancestor of the row.
-        descendants: (num_groups, num_groups) 1 where it is a descendant.
-        parallel: (num_groups, num_groups) 1 where it is neither, nor the group itself.
-    """
-
-    edge_index: Tensor
-    forward_levels: Sequence[Tensor]
-    backward_levels: Sequence[Tensor]
-    ancestors: Tensor
-    descendants: Tensor
-    parallel: Tensor
-
-
-def structure(problem: PlacementProblem) -> Structure:
-    """What of a problem the policy reads besides the node features."""
-    parent, child = problem.dag_edges
-    ancestors = problem.ancestors
-    other = ~(ancestors | ancestors.T | np.eye(problem.num_groups, dtype=bool))
-    return Structure(
-        edge_index=torch.from_numpy(np.stack([parent, child])),
-        forward_levels=_edges_by_level(problem.num_groups, parent, child),
-        backward_levels=_edges_by_level(problem.num_groups, child, parent),
-        ancestors=torch.from_numpy(ancestors.astype(np.float32)),
-        descendants=torch.from_numpy(ancestors.T.astype(np.float32)),
-        parallel=torch.from_numpy(other.astype(np.float32)),
-    )
-
-
 class PlacetoPolicy(nn.Module):
     """Scores every device for the current group.
 
@@ -109,17 +72,15 @@ class PlacetoPolicy(nn.Module):
         self.config = config
         width = config.width
         self.transform = mlp([num_node_features(config.num_devices), width, width])
-        self.forward_pass: Rounds | Sweep | None = None
-        self.backward_pass: Rounds | Sweep | None = None
+        self.messages: Rounds | Sweep | None = None
         if config.passing == "sweep":
-            self.forward_pass, self.backward_pass = Sweep(width), Sweep(width)
+            self.messages = Sweep(width)
         elif config.passing == "rounds":
-            self.forward_pass = Rounds(width, config.rounds)
-            self.backward_pass = Rounds(width, config.rounds)
+            self.messages = Rounds(width, config.rounds)
+        embedding = DIRECTIONS * width
         pools = 3 if config.pooling == "partition" else 1
-        self.pools = nn.ModuleList(Aggregate(2 * width) for _ in range(pools))
-        pooled = 2 * width * (pools + 1)
-        self.head = mlp([pooled, 2 * width, 2 * width, config.num_devices])
+        self.pools = Pools(pools, embedding)
+        self.head = mlp([embedding * (pools + 1), embedding, embedding, config.num_devices])
         self.keep = nn.Parameter(torch.tensor(float(config.keep)))
 
     def forward(self, features: Tensor, current: Tensor, graph: Structure) -> Tensor:
@@ -134,32 +95,20 @@ class PlacetoPolicy(nn.Module):
             (batch, num_devices) logits.
         """
         x = self.embed(features, graph)
-        rows = torch.arange(len(current), device=current.device)
+        rows = torch.arange(len(current))
         if self.config.pooling == "partition":
-            sets = [graph.ancestors[current], graph.descendants[current], graph.parallel[current]]
+            members = graph.relatives[:, current]
         else:
-            sets = [features.new_ones(features.shape[:2])]
-        pooled = [
-            pool(x, members.unsqueeze(1)).squeeze(1)
-            for pool, members in zip(self.pools, sets, strict=True)
-        ]
-        logits: Tensor = self.head(torch.cat([*pooled, x[rows, current]], dim=-1))
+            members = torch.ones(1, *features.shape[:2], dtype=torch.bool)
+        pooled = self.pools(x, members)
+        logits: Tensor = self.head(torch.cat([pooled, x[current, rows]], dim=-1))
         present: Tensor = present_device(features[rows, current])
-        return logits + self.keep * present
+        return torch.addcmul(logits, self.keep, present)
 
     def embed(self, features: Tensor, graph: Structure) -> Tensor:
-        """(batch, num_groups, 2 * width) embeddings of the groups."""
-        h = self.transform(features).relu()
-        if self.forward_pass is None or self.backward_pass is None:
+        """(num_groups, batch, 2 * width) embeddings of the groups."""
+        h = self.transform(features.transpose(0, 1)).relu_()
+        if self.messages is None:
             return torch.cat([h, h], dim=-1)
-        down = self.forward_pass(h, graph.edge_index, graph.forward_levels)
-        up = self.backward_pass(h, graph.edge_index.flip(0), graph.backward_levels)
+        down, up = self.messages(h, graph)
         return torch.cat([down, up], dim=-1)
-
-
-def _edges_by_level(num_groups: int, parent: np.ndarray, child: np.ndarray) -> tuple[Tensor, ...]:
-    level = levels(num_groups, parent, child)[child]
-    return tuple(
-        torch.from_numpy(np.flatnonzero(level == number))
-        for number in range(1, level.max(initial=0) + 1)
-    )

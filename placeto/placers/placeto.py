@@ -1,7 +1,8 @@
 """Placeto: an agent trained on the graph that it places."""
 
+from dataclasses import replace
+
 import numpy as np
-import torch
 
 from placeto.graph import Ints
 from placeto.initial import all_on, expert_placement
@@ -16,6 +17,15 @@ from placeto.units import format_seconds
 
 TRAINING_SHARE = 0.75
 UPDATES_A_START = 20
+CONFIG = TrainingConfig(
+    updates=1,  # the schedules follow the clock
+    episodes=8,
+    baseline_episodes=16,
+    learning_rate=2e-3,
+    final_learning_rate=2e-4,
+    entropy_bonus=0.05,
+    rounds=2,
+)
 
 
 class _BudgetSpent(Exception):  # noqa: N818 (it is not an error)
@@ -36,14 +46,10 @@ def place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
     problem = incumbent.problem
     check_size(problem)
     start = best_known(incumbent)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the networks are small; the other cores simulate
     try:
         _train_and_improve(incumbent, start, int(rng.integers(2**31)))
     except _BudgetSpent:
         return
-    finally:
-        torch.set_num_threads(threads)
 
 
 def best_known(incumbent: Incumbent) -> Ints:
@@ -56,16 +62,7 @@ def best_known(incumbent: Incumbent) -> Ints:
 
 
 def _train_and_improve(incumbent: Incumbent, start: Ints, seed: int) -> None:
-    config = TrainingConfig(
-        updates=1,  # the schedules follow the clock
-        seed=seed,
-        episodes=8,
-        baseline_episodes=16,
-        learning_rate=2e-3,
-        final_learning_rate=2e-4,
-        entropy_bonus=0.05,
-        rounds=2,
-    )
+    config = replace(CONFIG, seed=seed)
 
     def take(problem: PlacementProblem, devices: Ints, outcomes: Outcomes) -> None:
         incumbent.take(devices, outcomes)

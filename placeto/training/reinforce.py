@@ -1,6 +1,7 @@
 """REINFORCE with a baseline a step (Williams 1992; Addanki et al. 2019, arXiv:1906.08879)."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,10 @@ from placeto.errors import PlacetoError
 from placeto.graph import Floats
 from placeto.models import PlacetoPolicy, Structure
 from placeto.training.rollout import Rollout, masked
+from placeto.training.threads import in_threads, one_thread_an_operation
 
-STATES_AT_ONCE = 256
+# Of all states that a thread takes at once: what it computes of so many stays in the caches.
+GROUPS_AT_ONCE = 16384
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Baselines:
         return returns - baseline
 
 
+@one_thread_an_operation()
 def update(
     policy: PlacetoPolicy,
     optimizer: torch.optim.Optimizer,
@@ -72,7 +76,7 @@ def update(
         advantages: (steps, episodes); divided here by their standard deviation.
         entropy_bonus: weight of the entropy.
         gradient_norm: what the gradient is clipped to.
-        tick: called every few hundred states; what it raises leaves the policy as it was.
+        tick: called after every part of the states; what it raises leaves the policy as it was.
 
     Returns:
         Entropy and gradient norm.
@@ -86,19 +90,28 @@ def update(
     columns = (rollout.current, rollout.allowed, rollout.actions, weights)
     current, allowed, actions, advantage = (torch.from_numpy(c).flatten(0, 1) for c in columns)
     states = len(features)
-    entropy = 0.0
-    optimizer.zero_grad()
-    for begin in range(0, states, STATES_AT_ONCE):
-        tick()
-        part = slice(begin, begin + STATES_AT_ONCE)
+    parameters = list(policy.parameters())
+
+    def gradient_of(part: slice) -> tuple[float, tuple[Tensor, ...]]:
         logits = masked(policy(features[part], current[part], graph), allowed[part])
         log = logits.log_softmax(dim=-1)
         taken = log.gather(1, actions[part, None]).squeeze(1)
         uncertainty = _entropy(log).sum()
         loss = -(taken * advantage[part]).sum() - entropy_bonus * uncertainty
-        (loss / states).backward()  # type: ignore[no-untyped-call]
-        entropy += float(uncertainty.detach())
-    norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), gradient_norm)
+        return float(uncertainty.detach()), torch.autograd.grad(loss / states, parameters)
+
+    entropy, total = 0.0, [torch.zeros_like(parameter) for parameter in parameters]
+    at_once = max(GROUPS_AT_ONCE // features.shape[1], 1)
+    parts = [slice(begin, begin + at_once) for begin in range(0, states, at_once)]
+    with closing(in_threads(gradient_of, parts)) as gradients:
+        for uncertainty, gradient in gradients:
+            tick()
+            entropy += uncertainty
+            for whole, term in zip(total, gradient, strict=True):
+                whole += term
+    for parameter, whole in zip(parameters, total, strict=True):
+        parameter.grad = whole
+    norm = torch.nn.utils.clip_grad_norm_(parameters, gradient_norm)
     if not norm.isfinite():
         raise PlacetoError("the gradient is not finite; a lower learning_rate may help")
     optimizer.step()

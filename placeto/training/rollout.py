@@ -7,13 +7,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from placeto.features import Features, StaticFeatures, node_features, num_node_features
+from placeto.features import (
+    Features,
+    StaticFeatures,
+    node_features,
+    num_node_features,
+    update_node_features,
+)
 from placeto.graph import Floats, Ints
 from placeto.initial import initial_placement
 from placeto.models import PlacetoPolicy, Structure
 from placeto.problem import Bools, PlacementProblem
-from placeto.simulation import Evaluator, Outcomes, penalised_time
+from placeto.simulation import EvaluatedBatch, Outcomes, penalised_time
 from placeto.training.config import TrainingConfig
+from placeto.training.threads import one_thread_an_operation
 
 Visit = Callable[[Ints, Outcomes], None]
 
@@ -43,13 +50,13 @@ class Rollout:
     best_cost: Floats
 
 
+@one_thread_an_operation()
 def roll_out(
-    problem: PlacementProblem,
+    batch: EvaluatedBatch,
     static: StaticFeatures,
     graph: Structure,
     policy: PlacetoPolicy,
     config: TrainingConfig,
-    evaluate: Evaluator,
     rng: np.random.Generator,
     *,
     episodes: int,
@@ -57,15 +64,14 @@ def roll_out(
     start: Ints | None = None,
     visit: Visit | None = None,
 ) -> Rollout:
-    """Runs episodes in lockstep; the policy is asked, and placements are simulated, in batches.
+    """Runs episodes in lockstep: a step is one question to the policy and one batch of moves.
 
     Args:
-        problem: what is placed.
+        batch: placements of the problem, at least `episodes` rows; the first ones are used.
         static: `static_features(problem)`.
         graph: `structure(problem)`.
         policy: chooses the devices.
         config: reward, sweeps, traversal, initial placement, memory penalty.
-        evaluate: turns placements into step times.
         rng: draws initial placements, traversals and actions.
         episodes: how many.
         greedy: whether the most likely device is taken instead of a drawn one.
@@ -75,53 +81,62 @@ def roll_out(
     Returns:
         The episodes.
     """
-    groups, rows = problem.num_groups, np.arange(episodes)
-    devices = np.stack(
-        [
-            initial_placement(problem, config.initial_placement if start is None else start, rng)
-            for _ in range(episodes)
-        ]
-    )
-    order = np.stack([_order(problem, config, rng) for _ in range(episodes)], axis=1)
-    steps = len(order)
-    outcomes = evaluate(problem, devices)
+    problem, rows = batch.problem, np.arange(episodes)
+    first = config.initial_placement if start is None else start
+    batch.place(rows, np.stack([initial_placement(problem, first, rng) for _ in rows]))
+    devices, outcomes = batch.devices[:episodes], _of_rows(batch.outcomes, slice(episodes))
     if visit is not None:
-        visit(devices, outcomes)
-    step_time, starts = outcomes.step_time.copy(), outcomes.group_start.copy()
+        visit(devices.copy(), _of_rows(batch.outcomes, rows))
+    order = np.stack([_order(problem, config, rng) for _ in rows], axis=1)
+    steps = len(order)
     cost = penalised_time(problem, outcomes, config.memory_penalty)
-    scale = np.where(step_time > 0, step_time, 1.0)
+    scale = np.where(outcomes.step_time > 0, outcomes.step_time, 1.0)
     best = cost.copy()
-    visited = np.zeros((episodes, groups), dtype=bool)
     width = num_node_features(problem.num_devices)
-    seen = np.empty((steps, episodes, groups, width), dtype=np.float32)
+    seen = np.empty((steps, episodes, problem.num_groups, width), dtype=np.float32)
+    unvisited = np.zeros(devices.shape, dtype=bool)
+    seen[0] = node_features(
+        static, devices, outcomes.group_start, outcomes.step_time, order[0], unvisited
+    )
+    allowed = problem.allowed[order]
     actions = np.empty((steps, episodes), dtype=np.int64)
     rewards = np.zeros((steps, episodes))
-    allowed = problem.allowed[order]
-    for step in range(steps):
-        current = order[step]
-        seen[step] = node_features(static, devices, starts, step_time, current, visited)
-        with torch.no_grad():
+    # The largest of logits with Gumbel noise is a draw from the softmax.
+    noise = np.zeros(allowed.shape) if greedy else rng.gumbel(size=allowed.shape)
+    for step, current in enumerate(order):
+        with torch.inference_mode():
             logits = policy(torch.from_numpy(seen[step]), torch.from_numpy(current), graph)
-        logits = masked(logits, torch.from_numpy(allowed[step])).double().numpy()
-        if not greedy:  # the largest of logits with Gumbel noise is a draw from the softmax
-            logits = logits + rng.gumbel(size=logits.shape)
-        action = actions[step] = logits.argmax(axis=1)
-        moved = np.flatnonzero(action != devices[rows, current])
-        devices[rows, current] = action
-        visited[rows, current] = True
+        scores = np.where(allowed[step], logits.numpy() + noise[step], -np.inf)
+        actions[step] = scores.argmax(axis=1)
+        moved = batch.move(rows, current, actions[step])
         if len(moved):
-            changed = evaluate(problem, devices[moved])
+            changed = _of_rows(batch.outcomes, moved)
             if visit is not None:
                 visit(devices[moved], changed)
-            step_time[moved], starts[moved] = changed.step_time, changed.group_start
             after = penalised_time(problem, changed, config.memory_penalty)
             rewards[step, moved] = (cost[moved] - after) / scale[moved]
             cost[moved] = after
             best = np.minimum(best, cost)
+        if step + 1 < steps:
+            seen[step + 1] = seen[step]
+            update_node_features(
+                seen[step + 1], rows, devices, outcomes.group_start, outcomes.step_time,
+                current, order[step + 1],
+            )  # fmt: skip
     if config.reward == "terminal":
         rewards[:] = 0
         rewards[-1] = -cost / scale
-    return Rollout(seen, order, allowed, actions, rewards, devices, step_time, best)
+    last = outcomes.step_time.copy()
+    return Rollout(seen, order, allowed, actions, rewards, devices.copy(), last, best)
+
+
+def _of_rows(outcomes: Outcomes, rows: Ints | slice) -> Outcomes:
+    return Outcomes(
+        step_time=outcomes.step_time[rows],
+        peak_memory=outcomes.peak_memory[rows],
+        group_start=outcomes.group_start[rows],
+        feasible=outcomes.feasible[rows],
+    )
 
 
 def masked(logits: Tensor, allowed: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from placeto.features import static_features
 from placeto.graph import Ints
 from placeto.models import PlacetoPolicy, PolicyConfig, structure
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator, Outcomes, simulate_many
+from placeto.simulation import EvaluatedBatch, Evaluator, Outcomes, simulate_many
 from placeto.training.config import TrainingConfig
 from placeto.training.reinforce import Baselines, returns_to_go, update
 from placeto.training.rollout import Rollout, roll_out
@@ -108,6 +108,7 @@ class Trainer:
         self._starts: list[Ints | None] = [None] * len(problems) if starts is None else [*starts]
         self._static = [static_features(problem) for problem in problems]
         self._structures = [structure(problem) for problem in problems]
+        self._batches: list[EvaluatedBatch | None] = [None] * len(problems)
         self.rng = np.random.default_rng(config.seed)
         with torch.random.fork_rng():
             torch.manual_seed(config.seed)
@@ -197,12 +198,11 @@ class Trainer:
                 self._visit(problem, devices, outcomes)
 
         rollout = roll_out(
-            problem,
+            self._batch(index, episodes),
             self._static[index],
             self._structures[index],
             self.policy,
             self.config,
-            self._evaluate,
             self.rng,
             episodes=episodes,
             greedy=greedy,
@@ -211,6 +211,13 @@ class Trainer:
         )
         self.best[index] = min(self.best[index], float(rollout.best_cost.min()))
         return rollout
+
+    def _batch(self, index: int, episodes: int) -> EvaluatedBatch:
+        batch = self._batches[index]
+        if batch is None or len(batch.devices) < episodes:
+            batch = EvaluatedBatch(self.problems[index], episodes, self._evaluate)
+            self._batches[index] = batch
+        return batch
 
     def state(self) -> dict[str, Any]:
         """All that another trainer of the same problems needs to go on just as this one would.

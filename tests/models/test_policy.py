@@ -1,3 +1,5 @@
+import itertools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -67,15 +69,27 @@ def test_structure_is_that_of_networkx(nmt):
     graph = nx.DiGraph(zip(parent.tolist(), child.tolist(), strict=True))
     graph.add_nodes_from(range(nmt.num_groups))
     assert nx.is_directed_acyclic_graph(graph)
-    built = structure(nmt)
+    ancestors, descendants, parallel = structure(nmt).relatives
     for group in range(0, nmt.num_groups, 7):
-        ancestors, descendants = nx.ancestors(graph, group), nx.descendants(graph, group)
-        assert set(built.ancestors[group].nonzero()[:, 0].tolist()) == ancestors
-        assert set(built.descendants[group].nonzero()[:, 0].tolist()) == descendants
-        parallel = set(range(nmt.num_groups)) - ancestors - descendants - {group}
-        assert set(built.parallel[group].nonzero()[:, 0].tolist()) == parallel
-    edges = torch.cat([*built.forward_levels]).sort().values
-    assert edges.tolist() == list(range(len(parent)))
+        above, below = nx.ancestors(graph, group), nx.descendants(graph, group)
+        assert set(ancestors[group].nonzero()[:, 0].tolist()) == above
+        assert set(descendants[group].nonzero()[:, 0].tolist()) == below
+        others = set(range(nmt.num_groups)) - above - below - {group}
+        assert set(parallel[group].nonzero()[:, 0].tolist()) == others
+
+
+def test_links_are_the_edges_both_ways(nmt):
+    parent, child = (ends.tolist() for ends in nmt.dag_edges)
+    groups, links = nmt.num_groups, structure(nmt).links
+    ends = [*links.first.tolist(), len(links.senders)]
+    heard_at_all = structure(nmt).heard.flatten()
+    for hearer, (begin, end) in enumerate(itertools.pairwise(ends)):
+        sources, targets = (parent, child) if hearer < groups else (child, parent)
+        heard = {a for a, b in zip(sources, targets, strict=True) if b == hearer % groups}
+        senders = links.senders[begin:end] - hearer // groups * groups
+        assert set(senders.tolist()) == heard
+        assert len(senders) == len(heard)
+        assert heard_at_all[hearer] == bool(heard)
 
 
 def test_messages_reach_the_current_group():
@@ -84,7 +98,7 @@ def test_messages_reach_the_current_group():
     features, _ = observe(problem, np.zeros((1, 6), dtype=np.int64), np.array([5]))
     policy, graph = PlacetoPolicy(config), structure(problem)
     features.requires_grad_()
-    embedding = policy.embed(features, graph)[0, 5, : config.width].sum()
+    embedding = policy.embed(features, graph)[5, 0, : config.width].sum()
     (gradient,) = torch.autograd.grad(embedding, features)
     touched = gradient[0].abs().sum(dim=-1) > 0
     # Down the graph, two rounds reach two edges back: 5 hears 2 and 4, and these 1 and 3.

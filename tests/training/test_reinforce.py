@@ -5,7 +5,7 @@ import torch
 from placeto.envs import generator
 from placeto.features import static_features
 from placeto.models import PlacetoPolicy, PolicyConfig, structure
-from placeto.simulation import simulate_many
+from placeto.simulation import EvaluatedBatch
 from placeto.training import TrainingConfig
 from placeto.training.reinforce import Baselines, returns_to_go, update
 from placeto.training.rollout import masked, roll_out
@@ -14,12 +14,11 @@ from placeto.training.rollout import masked, roll_out
 def rollout_of(problem, policy, seed=0, **options):
     config = TrainingConfig(**options)
     rollout = roll_out(
-        problem,
+        EvaluatedBatch(problem, 5),
         static_features(problem),
         structure(problem),
         policy,
         config,
-        simulate_many,
         np.random.default_rng(seed),
         episodes=5,
     )

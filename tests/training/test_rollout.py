@@ -3,9 +3,10 @@ import numpy as np
 import pytest
 
 import placeto
+from placeto.envs import generator
 from placeto.features import static_features
 from placeto.models import PlacetoPolicy, PolicyConfig, structure
-from placeto.simulation import simulate, simulate_many
+from placeto.simulation import EvaluatedBatch, simulate
 from placeto.training import TrainingConfig
 from placeto.training.rollout import roll_out
 
@@ -17,12 +18,11 @@ def test_episodes_are_those_of_the_environment(reward, initial):
     problem = placeto.PlacementProblem(graph, placeto.load_cluster("k80x4"), 20)
     config = TrainingConfig(reward=reward, initial_placement=initial, sweeps=2, keep=0.5)
     rollout = roll_out(
-        problem,
+        EvaluatedBatch(problem, 4),
         static_features(problem),
         structure(problem),
         PlacetoPolicy(PolicyConfig(num_devices=4, keep=0.5)),
         config,
-        simulate_many,
         np.random.default_rng(3),
         episodes=4,
     )
@@ -46,20 +46,23 @@ def test_episodes_are_those_of_the_environment(reward, initial):
 
 def test_every_evaluated_placement_is_visited():
     problem = placeto.PlacementProblem(placeto.load_graph("nmt"), placeto.load_cluster("k80x2"), 12)
-    seen = []
+    batches = []
     rollout = roll_out(
-        problem,
+        EvaluatedBatch(problem, 5),
         static_features(problem),
         structure(problem),
         PlacetoPolicy(PolicyConfig(num_devices=2, keep=0.0)),
         TrainingConfig(),
-        simulate_many,
         np.random.default_rng(0),
         episodes=3,
-        visit=lambda devices, outcomes: seen.extend(
-            zip(devices.tolist(), outcomes.step_time.tolist(), strict=True)
-        ),
+        visit=lambda *batch: batches.append(batch),
     )
+    # They are read when all is over: what was told does not change with the episodes.
+    seen = [
+        (devices, step_time)
+        for many, outcomes in batches
+        for devices, step_time in zip(many.tolist(), outcomes.step_time.tolist(), strict=True)
+    ]
     for devices, step_time in seen:
         assert simulate(problem, devices).step_time == step_time
     assert rollout.devices[0].tolist() in [devices for devices, _ in seen]
@@ -67,3 +70,40 @@ def test_every_evaluated_placement_is_visited():
     moves = (rollout.features[:, :, :, 4:6].argmax(axis=3).transpose(1, 0, 2)[:, 1:] != 0).any()
     assert moves
     assert len(seen) > starts
+
+
+def test_rows_beyond_the_episodes_stay_as_they_are():
+    problem = generator.diamond()
+    batch = EvaluatedBatch(problem, 4)
+    others = np.array([[0, 1, 0, 1, 0, 1], [1, 1, 0, 0, 1, 1]])
+    batch.place(np.array([2, 3]), others)
+    rollout = roll_out(
+        batch,
+        static_features(problem),
+        structure(problem),
+        PlacetoPolicy(PolicyConfig(num_devices=2, keep=0.0)),
+        TrainingConfig(initial_placement="random"),
+        np.random.default_rng(0),
+        episodes=2,
+    )
+    assert rollout.devices.tolist() == batch.devices[:2].tolist()
+    assert batch.devices[2:].tolist() == others.tolist()
+    for row in range(4):
+        assert batch.outcomes.step_time[row] == simulate(problem, batch.devices[row]).step_time
+
+
+def test_forbidden_devices_are_not_chosen_whatever_the_logits():
+    toy = generator.diamond()
+    pins = {0: 1, 2: 0, 5: 1}
+    problem = placeto.PlacementProblem(toy.graph, toy.cluster, "none", pins=pins)
+    rollout = roll_out(
+        EvaluatedBatch(problem, 3),
+        static_features(problem),
+        structure(problem),
+        PlacetoPolicy(PolicyConfig(num_devices=2, keep=float("nan"))),
+        TrainingConfig(initial_placement="random"),
+        np.random.default_rng(0),
+        episodes=3,
+    )
+    for group, device in pins.items():
+        assert (rollout.devices[:, group] == device).all()

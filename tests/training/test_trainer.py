@@ -1,4 +1,5 @@
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from placeto import PlacetoError, load_cluster, load_graph
 from placeto.envs import generator
 from placeto.initial import random_placement
 from placeto.problem import PlacementProblem
-from placeto.simulation import step_times
+from placeto.simulation import EvaluatedBatch, step_times
 from placeto.training import Trainer, TrainingConfig
 
 TOYS = [generator.chain, generator.fork, generator.diamond, generator.unequal]
@@ -110,6 +111,60 @@ def test_pins_and_missing_kernels_are_obeyed():
     assert (placements[:, [0, 5, 7]] == [3, 1, 4]).all()
     assert problem.allowed[np.arange(problem.num_groups), placements].all()
     assert trainer.evaluations == len(placements)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
+    # 2 sweeps of 128 groups in 4 episodes: 8 parts of the gradient.
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), "auto")
+    config = TrainingConfig(updates=2, episodes=4, sweeps=2, rounds=1, width=4)
+    weights = []
+    before = torch.get_num_threads()
+    for count in (1, threads):
+        monkeypatch.setattr("numba.get_num_threads", lambda count=count: count)
+        torch.set_num_threads(count)
+        trainer = Trainer([problem], config)
+        for _ in range(2):
+            trainer.step()
+        weights.append([parameter.tolist() for parameter in trainer.policy.parameters()])
+    torch.set_num_threads(before)
+    assert weights[0] == weights[1]
+
+
+def test_what_ends_a_gradient_step_leaves_the_policy_and_no_thread():
+    ticks = itertools.count()
+
+    def stop():
+        if next(ticks) == 2:
+            raise KeyboardInterrupt
+
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), "auto")
+    trainer = Trainer([problem], TrainingConfig(episodes=4, rounds=1, width=4), tick=stop)
+    state, running = trainer.state()["policy"], threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        trainer.step()
+    assert threading.active_count() == running
+    for name, tensor in trainer.policy.state_dict().items():
+        assert torch.equal(tensor, state[name])
+
+
+def test_placements_of_a_problem_are_kept_from_update_to_update(monkeypatch):
+    made = []
+
+    class Counted(EvaluatedBatch):
+        def __init__(self, problem, batch, evaluate):
+            made.append((problem.graph.name, batch))
+            super().__init__(problem, batch, evaluate)
+
+    monkeypatch.setattr("placeto.training.trainer.EvaluatedBatch", Counted)
+    config = TrainingConfig(updates=8, episodes=3, rounds=1, initial_placement="random")
+    trainer = Trainer([generator.fork(), generator.diamond()], config)
+    for _ in range(4):
+        trainer.step()
+        trainer.roll_out(0, episodes=1, greedy=True)
+    assert made == [("fork", 3), ("diamond", 3)]
+    trainer.roll_out(1, episodes=5)
+    assert made[2:] == [("diamond", 5)]
 
 
 def test_a_state_is_a_copy_and_brings_back_all():
