@@ -5,9 +5,10 @@ from numba import get_num_threads
 
 from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import Buffers, compiled
+from placeto.simulation.compiled import Buffers
 from placeto.simulation.evaluator import Evaluator
 from placeto.simulation.moves import NO_SNAPSHOT, run_moves, spared
+from placeto.simulation.reduction import compiled
 from placeto.simulation.run import run_many
 from placeto.simulation.simulate import Outcomes, simulate_many
 from placeto.simulation.state import borrowed, buffers, view

@@ -19,16 +19,19 @@ from placeto.simulation.compiled import (
     ALLOCATES,
     BUNDLE_ROW,
     BUNDLED,
+    BYTES,
     CROSSES,
     CROSSING_ROW,
     FREES,
     GROUP,
     HELD,
     HOLDERS,
+    LEFT,
     LOCAL,
     LOWEST,
-    OP_ROW,
     RANK,
+    SECONDS,
+    SLOT_ROW,
     SOURCE_GROUP,
     SOURCE_OP,
     SOURCE_ROW,
@@ -93,7 +96,7 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
     s.counts[:] = 0
     s.counts[REMAINING] = num_kept
     s.missing[:] = c.missing
-    s.left[: len(c.left)] = c.left
+    s.slots[: len(c.slots)] = c.slots
     s.memory[:] = 0
     s.group_start[:] = -1.0
     s.touched[:] = -1
@@ -138,21 +141,21 @@ def advance(
     """
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     (
-        op_rows, op_seconds, device_kind, op_bytes, _, local, held, left_inside, _, crossing_rows,
+        op_rows, op_bytes, op_seconds, device_kind, _, local, held, c_slots, crossing_rows,
         bundle_rows, bundled, source_rows, source_bytes, _, launch_overhead, channel_between,
         bandwidth, latency, overhead, multicast,
     ) = c  # fmt: skip
     (
-        counts, missing, left, holder_slot, bundle_next, source_next, ready, latest, ready_links,
+        counts, missing, slots, holder_slot, bundle_next, source_next, ready, latest, ready_links,
         ready_keys, device_queue, copy_at, done, channel_queue, stirred, copies, transfers,
-        transfer_links, transfer_keys, event_codes, touched, memory, peak, slot_bytes, next_time,
+        transfer_links, transfer_keys, event_codes, touched, memory, peak, next_time,
         free, channel_free, event_times, ready_since, requested, sent, group_start, early_peak,
         held_until, first_holder, clock, op_start, source_start,
     ) = s  # fmt: skip
     queues = (device_queue, latest, ready, ready_links, ready_keys)
     num_devices = len(device_kind)
-    num_kinds = len(op_seconds) // max(len(missing), 1)
-    num_slots = len(left_inside)
+    words = len(op_bytes) // (len(missing) + 1)
+    num_slots = len(c_slots) // SLOT_ROW
     first_crossing = num_slots - (len(crossing_rows) // CROSSING_ROW - 1)
     remaining, num_copies, num_transfers, num_events, instant = (
         counts[REMAINING], counts[NUM_COPIES], counts[NUM_TRANSFERS], counts[NUM_EVENTS],
@@ -187,21 +190,24 @@ def advance(
                 op = device_queue[u(DEVICE_ROW * device + RUNNING)]
                 device_queue[u(DEVICE_ROW * device + RUNNING)] = -1
                 remaining -= 1
-                row = OP_ROW * op
+                row = 2 * words * op
+                ends = row + 2 * words
                 # Free what the op held: temporary memory, inputs that nobody else needs.
-                memory[u(device)] -= op_bytes[u(2 * op + FREES)]
-                for entry in range(op_rows[u(row + HELD)], op_rows[u(row + OP_ROW + HELD)]):
-                    slot = holder_slot[u(held[u(entry)])]
-                    left[u(slot)] -= 1
-                    if left[u(slot)] == 0:
-                        memory[u(device)] -= slot_bytes[u(slot)]
+                memory[u(device)] -= op_bytes[u(words * op + FREES)]
+                for entry in range(op_rows[u(row + HELD)], op_rows[u(ends + HELD)]):
+                    slot = held[u(entry)]
+                    if slot >= num_slots:
+                        slot = holder_slot[u(slot - num_slots)]
+                    slots[u(SLOT_ROW * slot + LEFT)] -= 1
+                    if slots[u(SLOT_ROW * slot + LEFT)] == 0:
+                        memory[u(device)] -= slots[u(SLOT_ROW * slot + BYTES)]
                 # Hand its outputs to its group, and to the groups that live on its device.
-                for entry in range(op_rows[u(row + LOCAL)], op_rows[u(row + OP_ROW + LOCAL)]):
+                for entry in range(op_rows[u(row + LOCAL)], op_rows[u(ends + LOCAL)]):
                     consumer = local[u(entry)]
                     missing[u(consumer)] -= 1
                     if missing[u(consumer)] == 0:
                         enqueue(queues, ready_since, device, consumer, now)
-                for tensor in range(op_rows[u(row + CROSSES)], op_rows[u(row + OP_ROW + CROSSES)]):
+                for tensor in range(op_rows[u(row + CROSSES)], op_rows[u(ends + CROSSES)]):
                     slot = first_crossing + tensor
                     copies_before, transfers_before = num_copies, num_transfers
                     for bundle in range(
@@ -214,8 +220,8 @@ def advance(
                         if touched[u(group)] < 0:
                             touched[u(group)] = instant
                         if target == device:
-                            holder_slot[u(num_slots + bundle)] = slot
-                            left[u(slot)] += bundle_rows[u(row + HOLDERS)]
+                            holder_slot[u(bundle)] = slot
+                            slots[u(SLOT_ROW * slot + LEFT)] += bundle_rows[u(row + HOLDERS)]
                             for entry in range(
                                 bundle_rows[u(row + BUNDLED)],
                                 bundle_rows[u(row + BUNDLE_ROW + BUNDLED)],
@@ -232,8 +238,10 @@ def advance(
                             copy_at[u(target)] = copy
                             copies[u(COPY_ROW * copy + ON_DEVICE)] = target
                             copies[u(COPY_ROW * copy + BUNDLE)] = -1
-                            left[u(num_slots + copy)] = 0
-                            slot_bytes[u(num_slots + copy)] = slot_bytes[u(slot)]
+                            slots[u(SLOT_ROW * (num_slots + copy) + LEFT)] = 0
+                            slots[u(SLOT_ROW * (num_slots + copy) + BYTES)] = slots[
+                                u(SLOT_ROW * slot + BYTES)
+                            ]
                             channel = channel_between[u(num_devices * device + target)]
                             transfer = channel_queue[u(CHANNEL_ROW * channel + AT_HAND)]
                             if transfer < 0 or not multicast[u(channel)]:
@@ -250,13 +258,15 @@ def advance(
                                     u(CROSSING_ROW * tensor + TENSOR)
                                 ]
                                 requested[u(transfer)] = now
-                                left[u(slot)] += 1
+                                slots[u(SLOT_ROW * slot + LEFT)] += 1
                             copies[u(COPY_ROW * copy + NEXT_COPY)] = transfers[
                                 u(TRANSFER_ROW * transfer + COPY)
                             ]
                             transfers[u(TRANSFER_ROW * transfer + COPY)] = copy
-                        holder_slot[u(num_slots + bundle)] = num_slots + copy
-                        left[u(num_slots + copy)] += bundle_rows[u(row + HOLDERS)]
+                        holder_slot[u(bundle)] = num_slots + copy
+                        slots[u(SLOT_ROW * (num_slots + copy) + LEFT)] += bundle_rows[
+                            u(row + HOLDERS)
+                        ]
                         bundle_next[u(bundle)] = copies[u(COPY_ROW * copy + BUNDLE)]
                         copies[u(COPY_ROW * copy + BUNDLE)] = bundle
                     for copy in range(copies_before, num_copies):
@@ -284,8 +294,8 @@ def advance(
                             num_events = push(
                                 event_times, event_codes, num_events, wakes_at, ~channel
                             )
-                    if left[u(slot)] == 0:
-                        memory[u(device)] -= slot_bytes[u(slot)]
+                    if slots[u(SLOT_ROW * slot + LEFT)] == 0:
+                        memory[u(device)] -= slots[u(SLOT_ROW * slot + BYTES)]
             num_done = 0
 
             while num_events > 0 and event_times[0] == now:
@@ -318,10 +328,10 @@ def advance(
                         bundle = bundle_next[u(bundle)]
                     copy = copies[u(COPY_ROW * copy + NEXT_COPY)]
                 slot = first_crossing + transfers[u(TRANSFER_ROW * transfer + CROSSING)]
-                left[u(slot)] -= 1
-                if left[u(slot)] == 0:
+                slots[u(SLOT_ROW * slot + LEFT)] -= 1
+                if slots[u(SLOT_ROW * slot + LEFT)] == 0:
                     sender = transfers[u(TRANSFER_ROW * transfer + SENDER)]
-                    memory[u(sender)] -= slot_bytes[u(slot)]
+                    memory[u(sender)] -= slots[u(SLOT_ROW * slot + BYTES)]
 
             for position in range(num_stirred):
                 channel = stirred[u(position)]
@@ -335,7 +345,7 @@ def advance(
                         break
                     sent[u(transfer)] = now
                     tensor = transfers[u(TRANSFER_ROW * transfer + CROSSING)]
-                    size = slot_bytes[u(first_crossing + tensor)]
+                    size = slots[u(SLOT_ROW * (first_crossing + tensor) + BYTES)]
                     left_at = now + size / bandwidth[u(channel)]
                     channel_free[u(channel)] = left_at + overhead[u(channel)]
                     arrival = left_at + latency[u(channel)]
@@ -393,16 +403,16 @@ def advance(
                 else:
                     device_queue[u(queue + HEAD)] = head + 1
                 device_queue[u(queue + RUNNING)] = op
-                memory[u(device)] += op_bytes[u(2 * op + ALLOCATES)]
+                memory[u(device)] += op_bytes[u(words * op + ALLOCATES)]
                 grew = True
-                seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
+                seconds = op_seconds[u(words * op + SECONDS + device_kind[u(device)])]
                 if record:
                     op_start[u(op)] = now
                 finish = now
                 if seconds > 0:
                     finish = now + seconds
                     free[u(device)] = finish + launch_overhead[u(device)]
-                    group = op_rows[u(OP_ROW * op + GROUP)]
+                    group = op_rows[u(2 * words * op + GROUP)]
                     if group_start[u(group)] < 0:
                         group_start[u(group)] = now
                     if first:

@@ -10,7 +10,14 @@ import numpy as np
 from numba import njit, prange
 
 from placeto.graph import Floats, Ints
-from placeto.simulation.compiled import RANK, SOURCE_GROUP, SOURCE_ROW, Compiled, Int32s
+from placeto.simulation.compiled import (
+    RANK,
+    SLOT_ROW,
+    SOURCE_GROUP,
+    SOURCE_ROW,
+    Compiled,
+    Int32s,
+)
 from placeto.simulation.kernel import advance, begin
 from placeto.simulation.queues import DEVICE_ROW, HEAD, ROOT, SOURCE, TAIL
 from placeto.simulation.run import read
@@ -35,9 +42,8 @@ def copy_state(s: State, t: State) -> None:  # pragma: no cover
     copies, transfers, events = s.counts[NUM_COPIES], s.counts[NUM_TRANSFERS], s.counts[NUM_EVENTS]
     t.counts[:] = s.counts
     t.missing[:] = s.missing
-    known = len(s.left) - len(s.bundle_next) + copies
-    t.left[:known] = s.left[:known]
-    t.slot_bytes[:known] = s.slot_bytes[:known]
+    slots = len(s.slots) - SLOT_ROW * (len(s.bundle_next) - copies)
+    t.slots[:slots] = s.slots[:slots]
     t.holder_slot[:] = s.holder_slot
     t.bundle_next[:] = s.bundle_next
     heaped = False

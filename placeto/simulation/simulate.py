@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import Compiled, Reduction, compiled
+from placeto.simulation.compiled import Compiled
 from placeto.simulation.kernel import advance, begin
+from placeto.simulation.reduction import Reduction, compiled
 from placeto.simulation.run import read, run_many
 from placeto.simulation.schedule import Bools, Schedule, Transfers
 from placeto.simulation.state import (

@@ -8,8 +8,15 @@ import numpy as np
 from numba import njit
 
 from placeto.graph import Floats, Ints
-from placeto.simulation.compiled import BUNDLE_ROW, Buffers, Compiled, Int32s, Reduction
+from placeto.simulation.compiled import (
+    BUNDLE_ROW,
+    SLOT_ROW,
+    Buffers,
+    Compiled,
+    Int32s,
+)
 from placeto.simulation.queues import CHANNEL_ROW, DEVICE_ROW
+from placeto.simulation.reduction import Reduction
 
 # `State.counts`.
 REMAINING, NUM_COPIES, NUM_TRANSFERS, NUM_EVENTS, INSTANTS = range(5)
@@ -32,8 +39,8 @@ class State(NamedTuple):
 
     counts: Int32s  # (5,)
     missing: Int32s  # (num_kept,) inputs that are not on the op's device yet
-    left: Int32s  # (num_slots + num_bundles,) what still holds each slot
-    holder_slot: Int32s  # (num_slots + num_bundles,) which slot a holder holds
+    slots: Ints  # (num_slots + num_bundles, 2) how many hold each, and its bytes
+    holder_slot: Int32s  # (num_bundles,) which slot a bundle holds
     bundle_next: Int32s  # (num_bundles,) another bundle of the same copy, or -1
     source_next: Int32s  # (num_sources,) the next source on the same device, or -1
     ready: Int32s  # (num_devices, num_kept) ops in the order of their turns
@@ -53,7 +60,6 @@ class State(NamedTuple):
     touched: Int32s  # (num_groups,) the first instant at which the group's device mattered, or -1
     memory: Ints  # (num_devices,) bytes in use
     peak: Ints  # (num_devices,) bytes
-    slot_bytes: Ints  # (num_slots + num_bundles,)
     next_time: Floats  # (num_devices,) s, when its op finishes or it becomes free; or infinite
     free: Floats  # (num_devices,) s, from when on it may start an op
     channel_free: Floats  # (num_channels,) s
@@ -82,12 +88,11 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     kept, devices = len(c.missing), len(c.device_kind)
     channels, groups = len(c.bandwidth), len(c.group_bytes)
     sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
-    holders = len(c.left) + bundles
+    num_slots = len(c.slots) + SLOT_ROW * bundles
     events = bundles + channels
     counts, ints = _cut(ints, 5)
     missing, ints = _cut(ints, kept)
-    left, ints = _cut(ints, holders)
-    holder_slot, ints = _cut(ints, holders)
+    holder_slot, ints = _cut(ints, bundles)
     bundle_next, ints = _cut(ints, bundles)
     source_next, ints = _cut(ints, sources)
     ready, ints = _cut(ints, devices * kept)
@@ -108,7 +113,7 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     memory, longs = _cut(longs, devices)
     peak, longs = _cut(longs, devices)
     early_peak, longs = _cut(longs, devices)
-    slot_bytes, longs = _cut(longs, holders)
+    slots, longs = _cut(longs, num_slots)
     next_time, reals = _cut(reals, devices)
     free, reals = _cut(reals, devices)
     channel_free, reals = _cut(reals, channels)
@@ -123,9 +128,9 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     op_start, reals = _cut(reals, kept)
     source_start, reals = _cut(reals, sources)
     return State(
-        counts, missing, left, holder_slot, bundle_next, source_next, ready, latest, ready_links,
+        counts, missing, slots, holder_slot, bundle_next, source_next, ready, latest, ready_links,
         ready_keys, device_queue, copy_at, done, channel_queue, stirred, copies, transfers,
-        transfer_links, transfer_keys, event_codes, touched, memory, peak, slot_bytes, next_time,
+        transfer_links, transfer_keys, event_codes, touched, memory, peak, next_time,
         free, channel_free, event_times, ready_since, requested, sent, group_start, early_peak,
         held_until, first_holder, clock, op_start, source_start,
     )  # fmt: skip
@@ -136,19 +141,16 @@ def buffer_sizes(c: Compiled) -> tuple[int, int, int]:
     kept, devices = len(c.missing), len(c.device_kind)
     channels, groups = len(c.bandwidth), len(c.group_bytes)
     sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
-    holders = len(c.left) + bundles
-    ints = 5 + (5 + devices) * kept + 2 * holders + sources + 11 * devices + 10 * channels
-    longs = 3 * devices + holders
+    slots = len(c.slots) + SLOT_ROW * bundles
+    ints = 5 + (5 + devices) * kept + sources + 11 * devices + 10 * channels
+    longs = 3 * devices + slots
     reals = 1 + 4 * devices + 2 * channels + 3 * bundles + groups + 2 * kept + sources
-    return ints + 14 * bundles + groups, longs, reals
+    return ints + 15 * bundles + groups, longs, reals
 
 
 @njit(cache=True)
 def prepare(c: Compiled, s: State) -> None:  # pragma: no cover
     """Writes what no simulation of the problem changes, once."""
-    for slot in range(len(c.left)):
-        s.holder_slot[slot] = slot
-        s.slot_bytes[slot] = c.slot_bytes[slot]
     for op in range(len(c.missing)):
         s.ready_keys[2 * op] = s.ready_keys[2 * op + 1] = op
         s.ready_since[op] = 0.0

@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks import placers
 from benchmarks.readme import BLOCK, README, filled
+from benchmarks.speed import report
 from placeto.cli import COMMANDS
 
 TEXT = README.read_text()
@@ -12,7 +13,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_tables_of_the_readme_are_those_of_the_results():
-    assert len(BLOCK.findall(TEXT)) == 2
+    assert len(BLOCK.findall(TEXT)) == 3
     assert filled(TEXT) == TEXT
 
 
@@ -21,7 +22,12 @@ def test_table_is_that_of_the_rows():
     assert (placers.RESULTS / "placers.md").read_text() == placers.markdown(rows)
 
 
-@pytest.mark.parametrize("number", range(3))
+def test_tables_of_speed_are_those_of_the_figures():
+    document = json.loads((placers.RESULTS / "speed.json").read_text())
+    assert (placers.RESULTS / "speed.md").read_text() == report.markdown(document)
+
+
+@pytest.mark.parametrize("number", range(4))
 def test_examples_run(number, capsys):
     exec(EXAMPLES[number], {})
     assert float(capsys.readouterr().out.split()[0]) > 0
@@ -30,4 +36,4 @@ def test_examples_run(number, capsys):
 def test_commands_of_the_readme_exist():
     commands = re.findall(r"^placeto (\w+)", TEXT, re.MULTILINE)
     assert set(commands) == set(COMMANDS)
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4

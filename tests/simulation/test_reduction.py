@@ -6,7 +6,7 @@ from hypothesis import given
 
 import placeto
 from placeto import PlacementProblem, simulate
-from placeto.simulation.compiled import compile_problem
+from placeto.simulation.reduction import compile_problem
 from placeto.simulation.simulate import schedule
 from tests.builders import make_cluster, make_graph
 from tests.strategies import placed
