@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO_SECONDS ?= 240
 
-.PHONY: demo test test-deep lint format graphs results lock clean
+.PHONY: demo test test-deep lint format graphs results speed lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -36,6 +36,12 @@ graphs: $(INSTALLED)
 results: $(INSTALLED)
 	$(BIN)/python -m benchmarks.placers
 	$(BIN)/python -m benchmarks.groups
+	$(BIN)/python -m benchmarks.readme
+
+# How fast things are, beside what they are compared with, and the README's tables of it.
+# About 6 minutes.
+speed: $(INSTALLED)
+	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.readme
 
 # Every version, for `make` to install by. Three are pinned by hand: the newest would not fit together.

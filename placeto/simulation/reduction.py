@@ -104,7 +104,9 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
     )
     constant = _constants(problem, edges, late) if reduce else np.zeros(num_ops, dtype=bool)
     kept = np.flatnonzero(~constant)
-    rank: Ints = np.cumsum(~constant) - ~constant  # of a kept op, its number; else of the next
+    rank = np.cumsum(~constant) - (~constant).astype(
+        np.int64
+    )  # of a kept op, its number; else of the next
 
     # Consumers in the op's own group.
     pairs = np.unique(edges.producer[edges.inside] * num_ops + edges.consumer[edges.inside])
