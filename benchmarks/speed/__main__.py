@@ -1,0 +1,116 @@
+"""The command: every part in a process of its own; or one part, as JSON."""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from benchmarks.speed.environment import ENVIRONMENTS, environment_speed
+from benchmarks.speed.first_call import first_call_speed
+from benchmarks.speed.grappler import has_grappler
+from benchmarks.speed.report import markdown
+from benchmarks.speed.simulation import GRAPHS, GROUPINGS, simulation_speed
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+PACKAGES = ("numpy", "numba", "gymnasium", "torch", "tensorflow-cpu")
+TRAINING_SECONDS = 20
+
+
+def train() -> dict[str, Any]:
+    """Training steps a second as `placeto place` trains, and as `placeto train` does."""
+    from benchmarks.training import training_speed
+    from placeto import PlacementProblem, load_cluster, load_graph
+    from placeto.placers.placeto import CONFIG
+    from placeto.training import TrainingConfig
+
+    problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x2"), "auto")
+    configs = {"`placeto place`": CONFIG, "`placeto train`": TrainingConfig()}
+    return {
+        name: training_speed(problem, config, TRAINING_SECONDS) for name, config in configs.items()
+    }
+
+
+# Simulations last: by then numba has compiled everything, which takes memory of its own.
+PARTS: dict[str, Callable[[], Any]] = {
+    "first_call": first_call_speed,
+    "training": train,
+    **{
+        f"environment/{each[0]}/{each[1]}": partial(environment_speed, *each)
+        for each in ENVIRONMENTS
+    },
+    **{
+        f"simulation/{graph}/{grouping}": partial(simulation_speed, graph, grouping)
+        for graph in GRAPHS
+        for grouping in GROUPINGS
+    },
+}
+
+
+def run() -> None:
+    """Measures every part; prints the tables and writes them, and all figures, to `results/`."""
+    if not has_grappler():
+        print("without Grappler: TensorFlow is not installed", file=sys.stderr)
+    document = assemble({part: in_a_process(part) for part in PARTS})
+    (RESULTS / "speed.json").write_text(json.dumps(document, indent=1) + "\n")
+    text = markdown(document)
+    (RESULTS / "speed.md").write_text(text)
+    print(text, end="")
+
+
+def in_a_process(part: str) -> Any:
+    """What a part finds in a process of its own."""
+    print(part, file=sys.stderr)
+    command = [sys.executable, "-m", "benchmarks.speed", part]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def assemble(found: dict[str, Any]) -> dict[str, Any]:
+    """The results file of what each part found."""
+    installed = {each.metadata["Name"].lower() for each in metadata.distributions()}
+    return {
+        "command": "python -m benchmarks.speed",
+        "machine": f"{processor()}, {os.cpu_count()} cores",
+        "versions": {
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in PACKAGES if name in installed},
+        },
+        "simulation": [each for part, each in found.items() if part.startswith("simulation/")],
+        "environment": [each for part, each in found.items() if part.startswith("environment/")],
+        "training": found["training"],
+        "first_call": found["first_call"],
+    }
+
+
+def processor() -> str:
+    """What the processor calls itself, or its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=run.__doc__)
+    parser.add_argument(
+        "part",
+        nargs="?",
+        choices=PARTS,
+        metavar="PART",
+        help=f"print only this part, as JSON: {', '.join(PARTS)}",
+    )
+    wanted = parser.parse_args().part
+    if wanted is None:
+        run()
+    else:
+        print(json.dumps(PARTS[wanted]()))

@@ -1,0 +1,96 @@
+"""Environment steps a second, beside an environment that runs the plain Python reference."""
+
+import time
+from typing import Any
+
+import gymnasium
+import numba
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from benchmarks.speed.reference import ReferenceEnv
+from benchmarks.speed.simulation import CLUSTER
+from benchmarks.speed.timing import documents, times
+from placeto.graph import Floats, Ints
+
+# Of op-level groups an episode has thousands of steps: the first ones, from random placements and
+# in random order, stand for those on the way.
+MIDDLE = {"initial_placement": "random", "traversal": "random"}
+ENVIRONMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("inception_v3", "auto", {}),
+    ("nmt", "auto", {}),
+    ("inception_v3", "none", MIDDLE),
+)
+STEPS = {"auto": 128, "none": 32}
+NUM_ENVS = 64
+EVERY = 8  # steps of which the reference is run, and counted, at one
+ROUNDS = 5
+
+
+def environment_speed(graph: str, grouping: str, options: dict[str, str]) -> dict[str, Any]:
+    """Seconds a step of every form of one environment; in a process of its own.
+
+    All forms take actions at random, of all devices (`any`) or of all but the group's present one
+    (`moves`: each step is a simulation). Resets are not counted.
+    """
+    arguments: dict[str, Any] = {
+        "graph": graph,
+        "cluster": CLUSTER,
+        "grouping": grouping,
+        **options,
+    }
+    vector: Any = gymnasium.make_vec("DevicePlacement-v0", num_envs=NUM_ENVS, **arguments)
+    wrapped = gymnasium.make("DevicePlacement-v0", **arguments)
+    environments = {
+        "gym.make": wrapped,
+        "unwrapped": wrapped.unwrapped,
+        "vector": vector,
+        "reference": ReferenceEnv(EVERY, **arguments),
+    }
+    groups = next(iter(vector.problems.values())).num_groups
+    found: dict[str, Any] = {"graph": graph, "grouping": grouping, "groups": groups, **options}
+    for kind, lowest in (("any", 0), ("moves", 1)):
+        shifts = np.random.default_rng(0).integers(
+            lowest, vector.num_devices, size=(min(STEPS[grouping], groups), NUM_ENVS)
+        )
+        found[kind] = _in_turn(environments, shifts)
+    return found
+
+
+def _in_turn(environments: dict[str, Any], shifts: Ints) -> dict[str, Any]:
+    passes: dict[str, list[Floats]] = {name: [] for name in environments}
+    for _ in range(ROUNDS):
+        for name, env in environments.items():
+            vector = isinstance(env, VectorEnv)
+            numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if vector else 1)
+            passes[name].append(episode(env, shifts))
+    passes["vector"] = [each / NUM_ENVS for each in passes["vector"]]
+    passes["reference"] = [each[::EVERY] for each in passes["reference"]]
+    return documents({name: times(each) for name, each in passes.items()})
+
+
+def episode(env: Any, shifts: Ints) -> Floats:
+    """Plays the beginning of an episode.
+
+    Args:
+        env: one environment, or a vector of `shifts.shape[1]`.
+        shifts: (steps, num_envs) what is added to the number of the current group's device; the
+            first column for one environment.
+
+    Returns:
+        (steps,) seconds each took.
+    """
+    vector = isinstance(env, VectorEnv)
+    observation, info = env.reset(seed=0)
+    start = np.atleast_2d(info["best_placement"])  # each group is visited once
+    num_devices = observation["action_mask"].shape[-1]
+    rows = np.arange(len(start))
+    took = np.empty(len(shifts))
+    for step, shift in enumerate(shifts[:, : len(start)]):
+        present = start[rows, np.atleast_1d(observation["current_node"])]
+        devices = (present + shift) % num_devices
+        action = devices if vector else int(devices[0])
+        began = time.perf_counter()
+        observation, *_ = env.step(action)
+        took[step] = time.perf_counter() - began
+    return took

@@ -1,0 +1,67 @@
+"""Seconds from the start of a process to its first step time."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.speed.timing import documents, times
+
+PROBLEM = """
+import placeto
+problem = placeto.PlacementProblem(
+    placeto.load_graph("inception_v3"), placeto.load_cluster("k80x4"), grouping="auto"
+)
+devices = [0] * problem.num_groups
+"""
+ENVIRONMENT = """
+import gymnasium, placeto
+env = gymnasium.make("DevicePlacement-v0")
+env.reset(seed=0)
+print(env.step(1)[4]["step_time"], flush=True)
+"""
+PROGRAMS = {
+    "simulate": PROBLEM + "print(placeto.simulate(problem, devices).step_time, flush=True)",
+    "step_times": PROBLEM + "print(placeto.step_times(problem, [devices])[0], flush=True)",
+    "environment": ENVIRONMENT,
+    "imports of others": "import numpy, numba, gymnasium; print(0, flush=True)",
+}
+WITHOUT_TORCH = "\nimport sys; sys.exit('torch' in sys.modules)"
+
+
+def first_call_speed(rounds: int = 5) -> dict[str, Any]:
+    """Seconds to the first step time with a warm cache of compiled code, and with none.
+
+    `imports of others` is what importing NumPy, numba and Gymnasium alone takes.
+    """
+    passes: dict[str, list[float]] = {name: [] for name in PROGRAMS}
+    for number in range(rounds + 1):
+        for name, code in PROGRAMS.items():
+            took = seconds_to_first_line(code, os.environ)
+            if number > 0:  # the first one fills the cache
+                passes[name].append(took)
+    with tempfile.TemporaryDirectory() as folder:
+        empty = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        passes["empty cache"] = [seconds_to_first_line(PROGRAMS["step_times"], empty)]
+    return documents({name: times(each) for name, each in passes.items()})
+
+
+def seconds_to_first_line(code: str, environment: Mapping[str, str]) -> float:
+    """How long a new Python process takes until it has printed a line.
+
+    Raises:
+        RuntimeError: it failed, or imported torch.
+    """
+    began = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, "-c", code + WITHOUT_TORCH], stdout=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        took = time.perf_counter() - began
+    if process.returncode:
+        raise RuntimeError(f"a program failed or imported torch: {code}")
+    return took
