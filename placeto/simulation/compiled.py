@@ -18,29 +18,28 @@ Buffers = tuple[Int32s, Ints, Floats]
 # `source_rows`, and lengths of rows; a first column of the next row ends what it begins.
 LOCAL, CROSSES, HELD, GROUP = range(4)
 ALLOCATES, FREES = range(2, 4)
-SECONDS = 4
 LEFT, BYTES = range(2)
 FIRST_BUNDLE, TENSOR = range(2)
 BUNDLED, TO_GROUP, LOWEST, HOLDERS = range(4)
 SOURCE_OP, RANK, SOURCE_GROUP = range(3)
+OP_WORDS = 4  # of 64 bits
 SLOT_ROW, CROSSING_ROW, BUNDLE_ROW, SOURCE_ROW = 2, 2, 4, 3
 
 
 class Compiled(NamedTuple):
     """A problem as the kernel reads it.
 
-    Ops are those kept, in their order. The three arrays about them are the same memory, a row an op
-    of 4 + num_kinds words of 64 bits, read as 32-bit integers, 64-bit integers and floats. A tensor
-    *crosses* if an op of another group consumes it; a *bundle* is a crossing tensor with all its
-    consumers in one other group. A *slot* counts what still holds a piece of memory: first the
-    tensors that stay in their group and have several holders, then the crossing tensors, then
-    copies in the order in which they are made. *Holders* are numbered alike, with bundles in the
-    place of copies.
+    Ops are those kept, in their order. The first two arrays about them are the same memory, 32
+    bytes an op, read as eight 32-bit and as four 64-bit integers. A tensor *crosses* if an op of
+    another group consumes it; a *bundle* is a crossing tensor with all its consumers in one other
+    group. A *slot* counts what still holds a piece of memory: first the tensors that stay in their
+    group and have several holders, then the crossing tensors, then copies in the order in which
+    they are made. *Holders* are numbered alike, with bundles in the place of copies.
     """
 
-    op_rows: Int32s  # first local consumer, crossing tensor and held, group
-    op_bytes: Ints  # bytes allocated at the start and freed at the finish
-    op_seconds: Floats  # seconds on each kind of device
+    op_rows: Int32s  # (num_kept + 1, 8) first local consumer, crossing tensor and held, group, …
+    op_bytes: Ints  # (num_kept + 1, 4) …, bytes allocated at the start and freed at the finish
+    op_seconds: Floats  # (num_kept, num_kinds) s
     device_kind: Int32s  # (num_devices,)
     missing: Int32s  # (num_kept,) inputs to wait for
     local: Int32s  # (num_local,) consumers in the op's own group

@@ -29,8 +29,8 @@ from placeto.simulation.compiled import (
     LEFT,
     LOCAL,
     LOWEST,
+    OP_WORDS,
     RANK,
-    SECONDS,
     SLOT_ROW,
     SOURCE_GROUP,
     SOURCE_OP,
@@ -154,7 +154,7 @@ def advance(
     ) = s  # fmt: skip
     queues = (device_queue, latest, ready, ready_links, ready_keys)
     num_devices = len(device_kind)
-    words = len(op_bytes) // (len(missing) + 1)
+    num_kinds = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots) // SLOT_ROW
     first_crossing = num_slots - (len(crossing_rows) // CROSSING_ROW - 1)
     remaining, num_copies, num_transfers, num_events, instant = (
@@ -165,15 +165,21 @@ def advance(
     now = clock[0]
 
     while remaining > until:
-        now = np.inf
+        now, second, only = np.inf, np.inf, -1
         for device in range(num_devices):
-            now = min(now, next_time[u(device)])
-        if num_events > 0:
-            now = min(now, event_times[0])
-        # Whether a device may start an op, and whether memory grew anywhere.
+            time = next_time[u(device)]
+            only = device if time < now else only
+            second = min(second, max(now, time))
+            now = min(now, time)
+        next_event = event_times[0] if num_events > 0 else np.inf
+        # Whether the instant is about one device only, whether any may start an op, and whether
+        # memory grew anywhere.
+        alone = now < second and now < next_event
         free_device = grew = False
+        now = min(now, next_event)
         num_done = 0
-        for device in range(num_devices):
+        first_device, last_device = (only, only + 1) if alone else (0, num_devices)
+        for device in range(first_device, last_device):
             if next_time[u(device)] == now:
                 next_time[u(device)] = np.inf
                 if device_queue[u(DEVICE_ROW * device + RUNNING)] >= 0:
@@ -183,17 +189,16 @@ def advance(
                         next_time[u(device)] = free[u(device)]
                         continue
                 free_device = True
-        first_device = 0
         while True:
             for position in range(num_done):
                 device = done[u(position)]
                 op = device_queue[u(DEVICE_ROW * device + RUNNING)]
                 device_queue[u(DEVICE_ROW * device + RUNNING)] = -1
                 remaining -= 1
-                row = 2 * words * op
-                ends = row + 2 * words
+                row = 2 * OP_WORDS * op
+                ends = row + 2 * OP_WORDS
                 # Free what the op held: temporary memory, inputs that nobody else needs.
-                memory[u(device)] -= op_bytes[u(words * op + FREES)]
+                memory[u(device)] -= op_bytes[u(OP_WORDS * op + FREES)]
                 for entry in range(op_rows[u(row + HELD)], op_rows[u(ends + HELD)]):
                     slot = held[u(entry)]
                     if slot >= num_slots:
@@ -308,7 +313,8 @@ def advance(
                         stirred[u(num_stirred)] = channel
                         num_stirred += 1
                     continue
-                first_device = 0
+                alone = False
+                first_device, last_device = 0, num_devices
                 copy = transfers[u(TRANSFER_ROW * transfer + COPY)]
                 while copy >= 0:
                     device = copies[u(COPY_ROW * copy + ON_DEVICE)]
@@ -350,7 +356,7 @@ def advance(
                     channel_free[u(channel)] = left_at + overhead[u(channel)]
                     arrival = left_at + latency[u(channel)]
                     num_events = push(event_times, event_codes, num_events, arrival, transfer)
-                    grew = True
+                    grew, alone = True, False
                     copy = transfers[u(TRANSFER_ROW * transfer + COPY)]
                     while copy >= 0:
                         memory[u(copies[u(COPY_ROW * copy + ON_DEVICE)])] += size
@@ -363,8 +369,16 @@ def advance(
             if num_events > 0 and event_times[0] == now:
                 continue
 
-            device = first_device if free_device else num_devices
-            while device < num_devices:
+            if alone and not free_device and not grew and remaining > until:
+                next_event = event_times[0] if num_events > 0 else np.inf
+                if free[u(only)] < min(second, next_event):
+                    # Nothing happens before the device is free: that is the next instant.
+                    instant += 1
+                    now = free[u(only)]
+                    next_time[u(only)] = np.inf
+                    free_device = True
+            device = first_device if free_device else last_device
+            while device < last_device:
                 if free[u(device)] > now:
                     device += 1
                     continue
@@ -403,16 +417,16 @@ def advance(
                 else:
                     device_queue[u(queue + HEAD)] = head + 1
                 device_queue[u(queue + RUNNING)] = op
-                memory[u(device)] += op_bytes[u(words * op + ALLOCATES)]
+                memory[u(device)] += op_bytes[u(OP_WORDS * op + ALLOCATES)]
                 grew = True
-                seconds = op_seconds[u(words * op + SECONDS + device_kind[u(device)])]
+                seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
                 if record:
                     op_start[u(op)] = now
                 finish = now
                 if seconds > 0:
                     finish = now + seconds
                     free[u(device)] = finish + launch_overhead[u(device)]
-                    group = op_rows[u(2 * words * op + GROUP)]
+                    group = op_rows[u(2 * OP_WORDS * op + GROUP)]
                     if group_start[u(group)] < 0:
                         group_start[u(group)] = now
                     if first:
@@ -432,7 +446,8 @@ def advance(
                 break
         # Lifetimes are half-open: only what is held when the instant is over counts.
         if grew:
-            for device in range(num_devices):
+            first_device, last_device = (only, only + 1) if alone else (0, num_devices)
+            for device in range(first_device, last_device):
                 if held_until[u(device)] > now:
                     early_peak[u(device)] = max(early_peak[u(device)], memory[u(device)])
                 else:

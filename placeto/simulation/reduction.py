@@ -47,7 +47,7 @@ from placeto.simulation.compiled import (
     HOLDERS,
     LOCAL,
     LOWEST,
-    SECONDS,
+    OP_WORDS,
     TENSOR,
     TO_GROUP,
     Buffers,
@@ -126,8 +126,8 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
     awaited_start, awaited_head = compressed(num_ops, tail[awaited], rank[head[awaited]])
     crossing_start, _ = compressed(num_ops, a.tensor_producer[memory.crossing], memory.crossing)
     held_start, held = compressed(num_ops, bundles.holding_op, bundles.held)
-    op_bytes = np.zeros((len(kept) + 1, SECONDS + len(first_of_kind)), dtype=np.int64)
-    op_rows, op_seconds = op_bytes.view(np.int32), op_bytes.view(np.float64)
+    op_bytes = np.zeros((len(kept) + 1, OP_WORDS), dtype=np.int64)
+    op_rows = op_bytes.view(np.int32)
     ends = np.append(kept, num_ops)
     op_rows[:, LOCAL] = awaited_start[ends]
     op_rows[:, CROSSES] = crossing_start[ends]
@@ -135,7 +135,6 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
     op_rows[:-1, GROUP] = group[kept]
     op_bytes[:-1, ALLOCATES] = (memory.allocates + a.temp_bytes)[kept]
     op_bytes[:-1, FREES] = (memory.frees + a.temp_bytes)[kept]
-    op_seconds[:-1, SECONDS:] = a.op_seconds[np.ix_(kept, first_of_kind)]
     missing = np.bincount(head[awaited], minlength=num_ops)
     missing += np.bincount(edges.consumer[~edges.inside], minlength=num_ops)
 
@@ -160,7 +159,7 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
         Compiled(
             op_rows=op_rows.ravel(),
             op_bytes=op_bytes.ravel(),
-            op_seconds=op_seconds.ravel(),
+            op_seconds=a.op_seconds[np.ix_(kept, first_of_kind)].ravel(),
             device_kind=device_kind.astype(np.int32),
             missing=missing[kept].astype(np.int32),
             local=awaited_head.astype(np.int32),
