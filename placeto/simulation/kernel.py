@@ -43,11 +43,19 @@ from placeto.simulation.queues import (
     AT_HAND,
     CHANNEL_ROW,
     DEVICE_ROW,
+    EARLY_PEAK,
     FIRST,
+    FIRST_HOLDER,
     FIRST_TAIL,
+    FREE,
     HEAD,
     HEAP,
+    HELD_UNTIL,
     LATEST,
+    LATEST_AT,
+    MEMORY,
+    NEXT_TIME,
+    PEAK,
     ROOT,
     RUNNING,
     SOURCE,
@@ -97,31 +105,33 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
     s.counts[REMAINING] = num_kept
     s.missing[:] = c.missing
     s.slots[: len(c.slots)] = c.slots
-    s.memory[:] = 0
     s.group_start[:] = -1.0
     s.touched[:] = -1
-    for group in range(len(devices)):
-        s.memory[devices[group]] += c.group_bytes[group]
-    s.peak[:] = s.memory
-    s.early_peak[:] = NEVER
-    s.held_until[:] = 0.0
-    s.first_holder[:] = -1
     s.clock[0] = 0.0
     for device in range(num_devices):
         row = device * DEVICE_ROW
-        s.device_queue[row : row + DEVICE_ROW] = -1
         for position in (HEAD, TAIL, LATEST, FIRST_TAIL):
-            s.device_queue[row + position] = device * num_kept
-        s.latest[device] = -1.0
-        s.next_time[device] = 0.0  # which makes 0 the first instant
-        s.free[device] = 0.0
+            s.device_ints[row + position] = device * num_kept
+        for nothing in (ROOT, RUNNING, SOURCE, FIRST_HOLDER):
+            s.device_ints[row + nothing] = -1
+        s.device_ints[row + MEMORY] = 0
+        s.device_ints[row + EARLY_PEAK] = NEVER
+        s.device_reals[row + LATEST_AT] = -1.0
+        s.device_reals[row + NEXT_TIME] = 0.0  # which makes 0 the first instant
+        s.device_reals[row + FREE] = 0.0
+        s.device_reals[row + HELD_UNTIL] = 0.0
+    for group in range(len(devices)):
+        s.device_ints[devices[group] * DEVICE_ROW + MEMORY] += c.group_bytes[group]
+    for device in range(num_devices):
+        row = device * DEVICE_ROW
+        s.device_ints[row + PEAK] = s.device_ints[row + MEMORY]
     s.channel_queue[:] = -1
     s.channel_free[:] = 0.0
     for source in range(len(c.source_bytes) - 1, -1, -1):
         group = c.source_rows[source * SOURCE_ROW + SOURCE_GROUP]
         queue = devices[group] * DEVICE_ROW + SOURCE
-        s.source_next[source] = s.device_queue[queue]
-        s.device_queue[queue] = source
+        s.source_next[source] = s.device_ints[queue]
+        s.device_ints[queue] = source
         if c.source_rows[source * SOURCE_ROW + SOURCE_OP] >= 0:
             s.touched[group] = 0
 
@@ -146,13 +156,12 @@ def advance(
         bandwidth, latency, overhead, multicast,
     ) = c  # fmt: skip
     (
-        counts, missing, slots, holder_slot, bundle_next, source_next, ready, latest, ready_links,
-        ready_keys, device_queue, copy_at, done, channel_queue, stirred, copies, transfers,
-        transfer_links, transfer_keys, event_codes, touched, memory, peak, next_time,
-        free, channel_free, event_times, ready_since, requested, sent, group_start, early_peak,
-        held_until, first_holder, clock, op_start, source_start,
+        counts, missing, slots, holder_slot, bundle_next, source_next, ready, ready_links,
+        ready_keys, device_ints, device_reals, copy_at, done, channel_queue, stirred, copies,
+        transfers, transfer_links, transfer_keys, event_codes, touched, channel_free, event_times,
+        ready_since, requested, sent, group_start, clock, op_start, source_start,
     ) = s  # fmt: skip
-    queues = (device_queue, latest, ready, ready_links, ready_keys)
+    queues = (device_ints, device_reals, ready, ready_links, ready_keys)
     num_devices = len(device_kind)
     num_kinds = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots) // SLOT_ROW
@@ -167,7 +176,8 @@ def advance(
     while remaining > until:
         now, second, only = np.inf, np.inf, -1
         for device in range(num_devices):
-            time = next_time[u(device)]
+            at = DEVICE_ROW * device
+            time = device_reals[u(at + NEXT_TIME)]
             only = device if time < now else only
             second = min(second, max(now, time))
             now = min(now, time)
@@ -180,32 +190,34 @@ def advance(
         num_done = 0
         first_device, last_device = (only, only + 1) if alone else (0, num_devices)
         for device in range(first_device, last_device):
-            if next_time[u(device)] == now:
-                next_time[u(device)] = np.inf
-                if device_queue[u(DEVICE_ROW * device + RUNNING)] >= 0:
+            at = DEVICE_ROW * device
+            if device_reals[u(at + NEXT_TIME)] == now:
+                device_reals[u(at + NEXT_TIME)] = np.inf
+                if device_ints[u(at + RUNNING)] >= 0:
                     done[u(num_done)] = device
                     num_done += 1
-                    if free[u(device)] > now:
-                        next_time[u(device)] = free[u(device)]
+                    if device_reals[u(at + FREE)] > now:
+                        device_reals[u(at + NEXT_TIME)] = device_reals[u(at + FREE)]
                         continue
                 free_device = True
         while True:
             for position in range(num_done):
                 device = done[u(position)]
-                op = device_queue[u(DEVICE_ROW * device + RUNNING)]
-                device_queue[u(DEVICE_ROW * device + RUNNING)] = -1
+                at = DEVICE_ROW * device
+                op = device_ints[u(at + RUNNING)]
+                device_ints[u(at + RUNNING)] = -1
                 remaining -= 1
                 row = 2 * OP_WORDS * op
                 ends = row + 2 * OP_WORDS
                 # Free what the op held: temporary memory, inputs that nobody else needs.
-                memory[u(device)] -= op_bytes[u(OP_WORDS * op + FREES)]
+                device_ints[u(at + MEMORY)] -= op_bytes[u(OP_WORDS * op + FREES)]
                 for entry in range(op_rows[u(row + HELD)], op_rows[u(ends + HELD)]):
                     slot = held[u(entry)]
                     if slot >= num_slots:
                         slot = holder_slot[u(slot - num_slots)]
                     slots[u(SLOT_ROW * slot + LEFT)] -= 1
                     if slots[u(SLOT_ROW * slot + LEFT)] == 0:
-                        memory[u(device)] -= slots[u(SLOT_ROW * slot + BYTES)]
+                        device_ints[u(at + MEMORY)] -= slots[u(SLOT_ROW * slot + BYTES)]
                 # Hand its outputs to its group, and to the groups that live on its device.
                 for entry in range(op_rows[u(row + LOCAL)], op_rows[u(ends + LOCAL)]):
                     consumer = local[u(entry)]
@@ -300,7 +312,7 @@ def advance(
                                 event_times, event_codes, num_events, wakes_at, ~channel
                             )
                     if slots[u(SLOT_ROW * slot + LEFT)] == 0:
-                        memory[u(device)] -= slots[u(SLOT_ROW * slot + BYTES)]
+                        device_ints[u(at + MEMORY)] -= slots[u(SLOT_ROW * slot + BYTES)]
             num_done = 0
 
             while num_events > 0 and event_times[0] == now:
@@ -318,7 +330,8 @@ def advance(
                 copy = transfers[u(TRANSFER_ROW * transfer + COPY)]
                 while copy >= 0:
                     device = copies[u(COPY_ROW * copy + ON_DEVICE)]
-                    if free[u(device)] <= now:
+                    at = DEVICE_ROW * device
+                    if device_reals[u(at + FREE)] <= now:
                         free_device = True
                     bundle = copies[u(COPY_ROW * copy + BUNDLE)]
                     while bundle >= 0:
@@ -337,7 +350,9 @@ def advance(
                 slots[u(SLOT_ROW * slot + LEFT)] -= 1
                 if slots[u(SLOT_ROW * slot + LEFT)] == 0:
                     sender = transfers[u(TRANSFER_ROW * transfer + SENDER)]
-                    memory[u(sender)] -= slots[u(SLOT_ROW * slot + BYTES)]
+                    device_ints[u(DEVICE_ROW * sender + MEMORY)] -= slots[
+                        u(SLOT_ROW * slot + BYTES)
+                    ]
 
             for position in range(num_stirred):
                 channel = stirred[u(position)]
@@ -359,7 +374,9 @@ def advance(
                     grew, alone = True, False
                     copy = transfers[u(TRANSFER_ROW * transfer + COPY)]
                     while copy >= 0:
-                        memory[u(copies[u(COPY_ROW * copy + ON_DEVICE)])] += size
+                        device = copies[u(COPY_ROW * copy + ON_DEVICE)]
+                        at = DEVICE_ROW * device
+                        device_ints[u(at + MEMORY)] += size
                         copy = copies[u(COPY_ROW * copy + NEXT_COPY)]
                 if channel_queue[u(queue + FIRST)] >= 0 or channel_queue[u(queue + HEAP)] >= 0:
                     channel_queue[u(queue + WAKES)] = 0
@@ -371,39 +388,39 @@ def advance(
 
             if alone and not free_device and not grew and remaining > until:
                 next_event = event_times[0] if num_events > 0 else np.inf
-                if free[u(only)] < min(second, next_event):
+                if device_reals[u(DEVICE_ROW * only + FREE)] < min(second, next_event):
                     # Nothing happens before the device is free: that is the next instant.
                     instant += 1
-                    now = free[u(only)]
-                    next_time[u(only)] = np.inf
+                    now = device_reals[u(DEVICE_ROW * only + FREE)]
+                    device_reals[u(DEVICE_ROW * only + NEXT_TIME)] = np.inf
                     free_device = True
             device = first_device if free_device else last_device
             while device < last_device:
-                if free[u(device)] > now:
+                at = DEVICE_ROW * device
+                if device_reals[u(at + FREE)] > now:
                     device += 1
                     continue
-                queue = DEVICE_ROW * device
-                head, root = device_queue[u(queue + HEAD)], device_queue[u(queue + ROOT)]
-                op = ready[u(head)] if head < device_queue[u(queue + TAIL)] else -1
+                head, root = device_ints[u(at + HEAD)], device_ints[u(at + ROOT)]
+                op = ready[u(head)] if head < device_ints[u(at + TAIL)] else -1
                 heaped = root >= 0 and (
-                    op < 0 or (head >= device_queue[u(queue + LATEST)] and root < op)
+                    op < 0 or (head >= device_ints[u(at + LATEST)] and root < op)
                 )
                 if heaped:
                     op = root
                 # Whether the op was ready at 0.
-                first = latest[u(device)] == 0 or (
-                    not heaped and head < device_queue[u(queue + FIRST_TAIL)]
+                first = device_reals[u(at + LATEST_AT)] == 0 or (
+                    not heaped and head < device_ints[u(at + FIRST_TAIL)]
                 )
-                source = device_queue[u(queue + SOURCE)]
+                source = device_ints[u(at + SOURCE)]
                 if source >= 0 and (
                     op < 0 or not first or op >= source_rows[u(SOURCE_ROW * source + RANK)]
                 ):
-                    device_queue[u(queue + SOURCE)] = source_next[u(source)]
+                    device_ints[u(at + SOURCE)] = source_next[u(source)]
                     if record:
                         source_start[u(source)] = now
                     op = source_rows[u(SOURCE_ROW * source + SOURCE_OP)]
                     if op < 0:
-                        memory[u(device)] += source_bytes[u(source)]
+                        device_ints[u(at + MEMORY)] += source_bytes[u(source)]
                         grew = True
                         continue
                     first = True
@@ -411,13 +428,13 @@ def advance(
                     device += 1
                     continue
                 elif heaped:
-                    device_queue[u(queue + ROOT)] = heap_rest(
+                    device_ints[u(at + ROOT)] = heap_rest(
                         ready_links, ready_since, ready_keys, root
                     )
                 else:
-                    device_queue[u(queue + HEAD)] = head + 1
-                device_queue[u(queue + RUNNING)] = op
-                memory[u(device)] += op_bytes[u(OP_WORDS * op + ALLOCATES)]
+                    device_ints[u(at + HEAD)] = head + 1
+                device_ints[u(at + RUNNING)] = op
+                device_ints[u(at + MEMORY)] += op_bytes[u(OP_WORDS * op + ALLOCATES)]
                 grew = True
                 seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
                 if record:
@@ -425,22 +442,24 @@ def advance(
                 finish = now
                 if seconds > 0:
                     finish = now + seconds
-                    free[u(device)] = finish + launch_overhead[u(device)]
+                    device_reals[u(at + FREE)] = finish + launch_overhead[u(device)]
                     group = op_rows[u(2 * OP_WORDS * op + GROUP)]
                     if group_start[u(group)] < 0:
                         group_start[u(group)] = now
                     if first:
                         # Constants with higher numbers wait for it.
-                        held_until[u(device)] = free[u(device)]
-                        first_holder[u(device)] = op if first_holder[u(device)] == -1 else SEVERAL
+                        device_reals[u(at + HELD_UNTIL)] = device_reals[u(at + FREE)]
+                        device_ints[u(at + FIRST_HOLDER)] = (
+                            op if device_ints[u(at + FIRST_HOLDER)] == -1 else SEVERAL
+                        )
                 if finish == now:
-                    if free[u(device)] > now:
-                        next_time[u(device)] = free[u(device)]
+                    if device_reals[u(at + FREE)] > now:
+                        device_reals[u(at + NEXT_TIME)] = device_reals[u(at + FREE)]
                     done[0] = device
                     num_done = 1
                     first_device = device
                     break
-                next_time[u(device)] = finish
+                device_reals[u(at + NEXT_TIME)] = finish
                 device += 1
             if num_done == 0:
                 break
@@ -448,10 +467,17 @@ def advance(
         if grew:
             first_device, last_device = (only, only + 1) if alone else (0, num_devices)
             for device in range(first_device, last_device):
-                if held_until[u(device)] > now:
-                    early_peak[u(device)] = max(early_peak[u(device)], memory[u(device)])
+                at = DEVICE_ROW * device
+                if device_reals[u(at + HELD_UNTIL)] > now:
+                    device_ints[u(at + EARLY_PEAK)] = max(
+                        device_ints[u(at + EARLY_PEAK)],
+                        device_ints[u(at + MEMORY)],
+                    )
                 else:
-                    peak[u(device)] = max(peak[u(device)], memory[u(device)])
+                    device_ints[u(at + PEAK)] = max(
+                        device_ints[u(at + PEAK)],
+                        device_ints[u(at + MEMORY)],
+                    )
         instant += 1
     clock[0] = now
     counts[REMAINING], counts[NUM_COPIES] = remaining, num_copies

@@ -19,7 +19,18 @@ from placeto.simulation.compiled import (
     Int32s,
 )
 from placeto.simulation.kernel import advance, begin
-from placeto.simulation.queues import DEVICE_ROW, HEAD, ROOT, SOURCE, TAIL
+from placeto.simulation.queues import (
+    DEVICE_ROW,
+    EARLY_PEAK,
+    FIRST_HOLDER,
+    HEAD,
+    HELD_UNTIL,
+    MEMORY,
+    PEAK,
+    ROOT,
+    SOURCE,
+    TAIL,
+)
 from placeto.simulation.run import read
 from placeto.simulation.state import (
     COPY_ROW,
@@ -47,14 +58,13 @@ def copy_state(s: State, t: State) -> None:  # pragma: no cover
     t.holder_slot[:] = s.holder_slot
     t.bundle_next[:] = s.bundle_next
     heaped = False
-    for device in range(len(s.memory)):
-        queue = device * DEVICE_ROW
-        heaped = heaped or s.device_queue[queue + ROOT] >= 0
-        waiting = slice(s.device_queue[queue + HEAD], s.device_queue[queue + TAIL])
+    for queue in range(0, len(s.device_ints), DEVICE_ROW):
+        heaped = heaped or s.device_ints[queue + ROOT] >= 0
+        waiting = slice(s.device_ints[queue + HEAD], s.device_ints[queue + TAIL])
         t.ready[waiting] = s.ready[waiting]
     if heaped:
         t.ready_links[:] = s.ready_links
-    t.device_queue[:] = s.device_queue
+    t.device_ints[:] = s.device_ints
     t.channel_queue[:] = s.channel_queue
     t.copies[: copies * COPY_ROW] = s.copies[: copies * COPY_ROW]
     t.transfers[: transfers * TRANSFER_ROW] = s.transfers[: transfers * TRANSFER_ROW]
@@ -64,14 +74,6 @@ def copy_state(s: State, t: State) -> None:  # pragma: no cover
     t.event_codes[:events] = s.event_codes[:events]
     t.event_times[:events] = s.event_times[:events]
     t.touched[:] = s.touched
-    t.memory[:] = s.memory
-    t.peak[:] = s.peak
-    t.early_peak[:] = s.early_peak
-    t.held_until[:] = s.held_until
-    t.first_holder[:] = s.first_holder
-    t.latest[:] = s.latest
-    t.next_time[:] = s.next_time
-    t.free[:] = s.free
     t.channel_free[:] = s.channel_free
     t.group_start[:] = s.group_start
     t.clock[:] = s.clock
@@ -80,8 +82,8 @@ def copy_state(s: State, t: State) -> None:  # pragma: no cover
 @njit(cache=True)
 def settled(s: State) -> bool:  # pragma: no cover
     """Whether every op that was ready at 0 has started, and an instant after them has passed."""
-    for device in range(len(s.memory)):
-        if s.device_queue[device * DEVICE_ROW + SOURCE] >= 0 or s.held_until[device] > s.clock[0]:
+    for row in range(0, len(s.device_ints), DEVICE_ROW):
+        if s.device_ints[row + SOURCE] >= 0 or s.device_reals[row + HELD_UNTIL] > s.clock[0]:
             return False
     return True
 
@@ -92,15 +94,16 @@ def move_memory(
 ) -> None:  # pragma: no cover
     """Adds (or with -1 takes away) a group's parameters and constants to a settled state."""
     early = late = c.group_bytes[group]
-    holder = s.first_holder[device]
+    row = device * DEVICE_ROW
+    holder = s.device_ints[row + FIRST_HOLDER]
     for source in range(len(c.source_bytes)):
         if c.source_rows[source * SOURCE_ROW + SOURCE_GROUP] == group:
             late += c.source_bytes[source]
             if holder < 0 or c.source_rows[source * SOURCE_ROW + RANK] <= holder:
                 early += c.source_bytes[source]
-    s.memory[device] += sign * late
-    s.peak[device] += sign * late
-    s.early_peak[device] += sign * early
+    s.device_ints[row + MEMORY] += sign * late
+    s.device_ints[row + PEAK] += sign * late
+    s.device_ints[row + EARLY_PEAK] += sign * early
 
 
 @njit(cache=True)
@@ -127,9 +130,10 @@ def resume_from(
     c: Compiled, s: State, taken: Int32s, group: int, old: int, new: int
 ) -> int:  # pragma: no cover
     """Which snapshot a simulation can go on from after a move; -1 for none."""
-    if (s.first_holder[old] == SEVERAL or s.first_holder[new] == SEVERAL) and has_constants(
-        c, group
-    ):
+    several = False
+    for device in (old, new):
+        several |= s.device_ints[device * DEVICE_ROW + FIRST_HOLDER] == SEVERAL
+    if several and has_constants(c, group):
         return -1
     touched = s.touched[group]
     last = -1

@@ -10,14 +10,20 @@ of the two firsts.
 import numpy as np
 from numba import njit
 
-from placeto.graph import Floats
+from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import Int32s
 
-# Columns of `State.device_queue`: positions in the device's row of `State.ready` (the next op, the
+# Columns of `State.device_ints`: positions in the device's row of `State.ready` (the next op, the
 # end, the first op of the last instant, the end of those of instant 0), the heap's root, the op
-# that runs, the next source; -1 for none.
-HEAD, TAIL, LATEST, FIRST_TAIL, ROOT, RUNNING, SOURCE = range(7)
-DEVICE_ROW = 8
+# that runs, the next source, the last op that was ready at 0 and took time (-1 for none); bytes in
+# use, and their peaks after and before `HELD_UNTIL`.
+HEAD, TAIL, LATEST, FIRST_TAIL, ROOT, RUNNING, SOURCE, FIRST_HOLDER = range(8)
+MEMORY, PEAK, EARLY_PEAK = range(8, 11)
+# Columns of `State.device_reals`, the same memory, in seconds: when its op finishes or it becomes
+# free, or infinite; from when on it may start an op; the last instant at which an op became ready;
+# until when the last op that was ready at 0 holds it.
+NEXT_TIME, FREE, LATEST_AT, HELD_UNTIL = range(11, 15)
+DEVICE_ROW = 16
 # Columns of `State.channel_queue`: ends of the list, the heap's root, the transfer of the tensor at
 # hand, and whether the channel will be looked at: -1 not, 0 by an event, 1 at this instant.
 FIRST, LAST, HEAP, AT_HAND, WAKES = range(5)
@@ -25,7 +31,7 @@ CHANNEL_ROW = 8
 # Columns of links.
 CHILD, NEXT = range(2)
 
-ReadyQueues = tuple[Int32s, Floats, Int32s, Int32s, Int32s]
+ReadyQueues = tuple[Ints, Floats, Int32s, Int32s, Int32s]
 
 # An index that is known not to be negative: numba then spares itself the check.
 u = np.uint64
@@ -100,28 +106,28 @@ def enqueue(
     """Adds an op that is ready at `now` to its device's queue.
 
     Args:
-        queues: changed: `device_queue` (num_devices, 7); the last instants (num_devices,) in
-            seconds; `ready` (num_devices, num_kept) ops in order; and of the heaps (num_kept, 2)
-            links and (num_kept, 2) keys, each op's own number.
+        queues: changed: `device_ints` and `device_reals` (num_devices, 16); `ready` (num_devices,
+            num_kept) ops in order; and of the heaps (num_kept, 2) links and (num_kept, 2) keys,
+            each op's own number.
         since: (num_kept,) all the same.
         device: which queue.
         op: what to add.
         now: seconds.
     """
-    device_queue, latest, ready, _, _ = queues
-    tail = device_queue[u(DEVICE_ROW * device + TAIL)]
-    if latest[u(device)] != now:
-        if device_queue[u(DEVICE_ROW * device + ROOT)] >= 0:
+    device_ints, device_reals, ready, _, _ = queues
+    tail = device_ints[u(DEVICE_ROW * device + TAIL)]
+    if device_reals[u(DEVICE_ROW * device + LATEST_AT)] != now:
+        if device_ints[u(DEVICE_ROW * device + ROOT)] >= 0:
             tail = heap_to_list(queues, since, device)
-        if latest[u(device)] == 0:
-            device_queue[u(DEVICE_ROW * device + FIRST_TAIL)] = tail
-        device_queue[u(DEVICE_ROW * device + LATEST)] = tail
-        latest[u(device)] = now
-    elif tail > device_queue[u(DEVICE_ROW * device + HEAD)] and ready[u(tail - 1)] > op:
+        if device_reals[u(DEVICE_ROW * device + LATEST_AT)] == 0:
+            device_ints[u(DEVICE_ROW * device + FIRST_TAIL)] = tail
+        device_ints[u(DEVICE_ROW * device + LATEST)] = tail
+        device_reals[u(DEVICE_ROW * device + LATEST_AT)] = now
+    elif tail > device_ints[u(DEVICE_ROW * device + HEAD)] and ready[u(tail - 1)] > op:
         add_to_heap(queues, since, device, op)
         return
     ready[u(tail)] = op
-    device_queue[u(DEVICE_ROW * device + TAIL)] = tail + 1
+    device_ints[u(DEVICE_ROW * device + TAIL)] = tail + 1
 
 
 @lean
@@ -129,9 +135,9 @@ def add_to_heap(
     queues: ReadyQueues, since: Floats, device: int, op: int
 ) -> None:  # pragma: no cover
     """Adds an op to the heap of a device's queue; see `enqueue`."""
-    device_queue, _, _, links, keys = queues
-    root = device_queue[u(DEVICE_ROW * device + ROOT)]
-    device_queue[u(DEVICE_ROW * device + ROOT)] = heap_insert(links, since, keys, root, op)
+    device_ints, _, _, links, keys = queues
+    root = device_ints[u(DEVICE_ROW * device + ROOT)]
+    device_ints[u(DEVICE_ROW * device + ROOT)] = heap_insert(links, since, keys, root, op)
 
 
 @lean
@@ -141,19 +147,19 @@ def heap_to_list(queues: ReadyQueues, since: Floats, device: int) -> int:  # pra
     Returns:
         The end of the list after; see `enqueue`.
     """
-    device_queue, _, ready, links, keys = queues
+    device_ints, _, ready, links, keys = queues
     begin = max(
-        device_queue[u(DEVICE_ROW * device + LATEST)], device_queue[u(DEVICE_ROW * device + HEAD)]
+        device_ints[u(DEVICE_ROW * device + LATEST)], device_ints[u(DEVICE_ROW * device + HEAD)]
     )
-    root: int = device_queue[u(DEVICE_ROW * device + ROOT)]
-    for position in range(begin, device_queue[u(DEVICE_ROW * device + TAIL)]):
+    root: int = device_ints[u(DEVICE_ROW * device + ROOT)]
+    for position in range(begin, device_ints[u(DEVICE_ROW * device + TAIL)]):
         root = heap_insert(links, since, keys, root, ready[u(position)])
     tail: int = begin
     while root >= 0:
         ready[u(tail)] = root
         tail += 1
         root = heap_rest(links, since, keys, root)
-    device_queue[u(DEVICE_ROW * device + ROOT)] = -1
+    device_ints[u(DEVICE_ROW * device + ROOT)] = -1
     return tail
 
 

@@ -5,6 +5,7 @@ from numba import njit, prange
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import Compiled, Int32s
 from placeto.simulation.kernel import advance, begin
+from placeto.simulation.queues import DEVICE_ROW, EARLY_PEAK, PEAK
 from placeto.simulation.state import State, view
 
 
@@ -21,7 +22,8 @@ def read(s: State, peak: Ints, group_start: Floats) -> float:  # pragma: no cove
         Step time in seconds.
     """
     for device in range(len(peak)):
-        peak[device] = max(s.peak[device], s.early_peak[device])
+        row = device * DEVICE_ROW
+        peak[device] = max(s.device_ints[row + PEAK], s.device_ints[row + EARLY_PEAK])
     for group in range(len(group_start)):
         group_start[group] = max(s.group_start[group], 0.0)
     step_time: float = s.clock[0]

@@ -24,7 +24,7 @@ REMAINING, NUM_COPIES, NUM_TRANSFERS, NUM_EVENTS, INSTANTS = range(5)
 BUNDLE, NEXT_COPY, ON_DEVICE = range(3)
 CHANNEL, CROSSING, COPY, SENDER = range(4)
 COPY_ROW, TRANSFER_ROW = 4, 4
-# `State.first_holder` where there was more than one, and a peak before any instant.
+# The column `FIRST_HOLDER` where there was more than one op, and a peak before any instant.
 SEVERAL = -2
 NEVER = -(2**62)
 
@@ -44,10 +44,10 @@ class State(NamedTuple):
     bundle_next: Int32s  # (num_bundles,) another bundle of the same copy, or -1
     source_next: Int32s  # (num_sources,) the next source on the same device, or -1
     ready: Int32s  # (num_devices, num_kept) ops in the order of their turns
-    latest: Floats  # (num_devices,) s, the last instant at which an op became ready
     ready_links: Int32s  # (num_kept, 2)
     ready_keys: Int32s  # (num_kept, 2) each op's own number, twice
-    device_queue: Int32s  # (num_devices, 7)
+    device_ints: Ints  # (num_devices, 16)
+    device_reals: Floats  # (num_devices, 16) the same memory
     copy_at: Int32s  # (num_devices,) of the tensor at hand: its copy there, or -1
     done: Int32s  # (num_devices,) devices whose op finishes at the instant
     channel_queue: Int32s  # (num_channels, 5)
@@ -58,19 +58,12 @@ class State(NamedTuple):
     transfer_keys: Int32s  # (num_bundles, 2) lowest consumer that waits, tensor of the graph
     event_codes: Int32s  # (num_bundles + num_channels,) transfer that arrives; or ~channel
     touched: Int32s  # (num_groups,) the first instant at which the group's device mattered, or -1
-    memory: Ints  # (num_devices,) bytes in use
-    peak: Ints  # (num_devices,) bytes
-    next_time: Floats  # (num_devices,) s, when its op finishes or it becomes free; or infinite
-    free: Floats  # (num_devices,) s, from when on it may start an op
     channel_free: Floats  # (num_channels,) s
     event_times: Floats  # (num_bundles + num_channels,) s
     ready_since: Floats  # (num_kept,) all the same: the heaps of ops are of one instant
     requested: Floats  # (num_bundles,) s, of each transfer
     sent: Floats  # (num_bundles,) s, start of each transfer
     group_start: Floats  # (num_groups,) s, first start of an op that takes time; 0 if none does
-    early_peak: Ints  # (num_devices,) bytes, before `held_until`
-    held_until: Floats  # (num_devices,) s, until when the last op that was ready at 0 holds it
-    first_holder: Int32s  # (num_devices,) that op; -1 for none, or `SEVERAL`
     clock: Floats  # (1,) s, the last instant
     op_start: Floats  # (num_kept,) s; written if the schedule is wanted
     source_start: Floats  # (num_sources,) s; likewise
@@ -98,7 +91,6 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     ready, ints = _cut(ints, devices * kept)
     ready_links, ints = _cut(ints, kept * 2)
     ready_keys, ints = _cut(ints, kept * 2)
-    device_queue, ints = _cut(ints, devices * DEVICE_ROW)
     copy_at, ints = _cut(ints, devices)
     done, ints = _cut(ints, devices)
     channel_queue, ints = _cut(ints, channels * CHANNEL_ROW)
@@ -109,30 +101,23 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     transfer_keys, ints = _cut(ints, bundles * 2)
     event_codes, ints = _cut(ints, events)
     touched, ints = _cut(ints, groups)
-    first_holder, ints = _cut(ints, devices)
-    memory, longs = _cut(longs, devices)
-    peak, longs = _cut(longs, devices)
-    early_peak, longs = _cut(longs, devices)
+    device_ints, longs = _cut(longs, devices * DEVICE_ROW)
     slots, longs = _cut(longs, num_slots)
-    next_time, reals = _cut(reals, devices)
-    free, reals = _cut(reals, devices)
     channel_free, reals = _cut(reals, channels)
     event_times, reals = _cut(reals, events)
-    latest, reals = _cut(reals, devices)
     ready_since, reals = _cut(reals, kept)
     requested, reals = _cut(reals, bundles)
     sent, reals = _cut(reals, bundles)
     group_start, reals = _cut(reals, groups)
-    held_until, reals = _cut(reals, devices)
     clock, reals = _cut(reals, 1)
     op_start, reals = _cut(reals, kept)
     source_start, reals = _cut(reals, sources)
     return State(
-        counts, missing, slots, holder_slot, bundle_next, source_next, ready, latest, ready_links,
-        ready_keys, device_queue, copy_at, done, channel_queue, stirred, copies, transfers,
-        transfer_links, transfer_keys, event_codes, touched, memory, peak, next_time,
-        free, channel_free, event_times, ready_since, requested, sent, group_start, early_peak,
-        held_until, first_holder, clock, op_start, source_start,
+        counts, missing, slots, holder_slot, bundle_next, source_next, ready, ready_links,
+        ready_keys, device_ints, device_ints.view(np.float64), copy_at, done, channel_queue,
+        stirred, copies, transfers, transfer_links, transfer_keys, event_codes, touched,
+        channel_free, event_times, ready_since, requested, sent, group_start, clock, op_start,
+        source_start,
     )  # fmt: skip
 
 
@@ -142,9 +127,9 @@ def buffer_sizes(c: Compiled) -> tuple[int, int, int]:
     channels, groups = len(c.bandwidth), len(c.group_bytes)
     sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
     slots = len(c.slots) + SLOT_ROW * bundles
-    ints = 5 + (5 + devices) * kept + sources + 11 * devices + 10 * channels
-    longs = 3 * devices + slots
-    reals = 1 + 4 * devices + 2 * channels + 3 * bundles + groups + 2 * kept + sources
+    ints = 5 + (5 + devices) * kept + sources + 2 * devices + 10 * channels
+    longs = DEVICE_ROW * devices + slots
+    reals = 1 + 2 * channels + 3 * bundles + groups + 2 * kept + sources
     return ints + 15 * bundles + groups, longs, reals
 
 

@@ -12,6 +12,7 @@ from placeto import PlacementProblem
 from placeto.initial import expert_placement
 from placeto.simulation import EvaluatedBatch, batch, simulate_many
 from placeto.simulation.moves import NO_SNAPSHOT
+from placeto.simulation.queues import DEVICE_ROW, MEMORY
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import placements, problems
 
@@ -102,7 +103,7 @@ def test_a_late_group_of_a_chain_is_simulated_from_the_last_snapshot():
     assert (taken != NO_SNAPSHOT).all()
     assert (np.diff(taken) > 0).all()
     # What a snapshot holds is not computed again: a mark in it ends up in the outcome.
-    simulations._snapshots[1][0, -1, :2] += 1000  # memory in use
+    simulations._snapshots[1][0, -1, [MEMORY, DEVICE_ROW + MEMORY]] += 1000
     evaluated.move(row, np.array([99]), np.array([1]))
     assert evaluated.outcomes.peak_memory[0, 0] >= 1000
     evaluated.move(row, np.array([0]), np.array([1]))

@@ -12,6 +12,7 @@ from placeto.simulation.queues import (
     FIRST_TAIL,
     HEAD,
     LATEST,
+    LATEST_AT,
     ROOT,
     TAIL,
     enqueue,
@@ -73,13 +74,15 @@ class ReadyOps:
     """The queue of the second of two devices."""
 
     def __init__(self, num_ops):
-        self.row = np.array([-1] * DEVICE_ROW * 2, dtype=np.int32)
+        self.row = np.full(DEVICE_ROW * 2, -1)
         self.row[DEVICE_ROW:][[HEAD, TAIL, LATEST, FIRST_TAIL]] = num_ops
         self.ready = np.zeros(2 * num_ops, dtype=np.int32)
+        reals = self.row.view(np.float64)
+        reals[DEVICE_ROW + LATEST_AT] = -1.0
         links = np.zeros(2 * num_ops, dtype=np.int32)
         self.since, keys = np.zeros(num_ops), np.repeat(np.arange(num_ops, dtype=np.int32), 2)
         self.heap = links, self.since, keys
-        self.queues = (self.row, np.array([-1.0, -1.0]), self.ready, links, keys)
+        self.queues = (self.row, reals, self.ready, links, keys)
 
     def add(self, op, now):
         enqueue(self.queues, self.since, 1, op, now)
