@@ -53,6 +53,12 @@ class EvaluatedBatch:
             _Simulations(problem, batch) if evaluate is simulate_many and batch else None
         )
 
+    @property
+    def snapshots(self) -> int:
+        """How many states are kept on the way of each row's simulation; 0 where it does not pay."""
+        kept = self._simulations is not None and self._simulations.keeps_snapshots
+        return SNAPSHOTS if kept else 0
+
     def place(self, rows: Ints, many: Ints) -> None:
         """Gives some rows other placements.
 
@@ -111,6 +117,10 @@ class _Simulations:
         self._compiled = self._reduction.compiled
         self._states: Buffers | None = None
         self._decided = False
+
+    @property
+    def keeps_snapshots(self) -> bool:
+        return self._states is not None
 
     def place(self, rows: Ints, devices: Ints, outcomes: Outcomes) -> None:
         if self._states is None:

@@ -97,6 +97,7 @@ def test_a_late_group_of_a_chain_is_simulated_from_the_last_snapshot():
     row = np.array([0])
     evaluated.place(row, np.zeros((1, 100), dtype=np.int64))
     simulations = evaluated._simulations
+    assert evaluated.snapshots == batch.SNAPSHOTS
     # Groups of a chain are touched one after the other: on average half of it stays.
     evaluated.move(row, np.array([50]), np.array([1]))
     taken = simulations._taken[0].copy()
@@ -114,7 +115,7 @@ def test_snapshots_are_left_alone_where_every_group_starts_early():
     graph = make_graph({f"op{number}": 1.0 for number in range(20)})
     evaluated = EvaluatedBatch(make_problem(graph, make_cluster(2)), 1)
     evaluated.place(np.array([0]), np.zeros((1, 20), dtype=np.int64))
-    assert evaluated._simulations._states is None
+    assert evaluated.snapshots == 0
 
 
 def test_the_device_that_a_group_is_on_costs_nothing():
