@@ -14,7 +14,7 @@ This is the order in which Placeto's released simulator takes the events of one 
 import numpy as np
 from numba import njit
 
-from placeto.graph import Ints
+from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
     ALLOCATES,
     BUNDLE_ROW,
@@ -38,6 +38,7 @@ from placeto.simulation.compiled import (
     TENSOR,
     TO_GROUP,
     Compiled,
+    Int32s,
 )
 from placeto.simulation.queues import (
     AT_HAND,
@@ -61,6 +62,7 @@ from placeto.simulation.queues import (
     SOURCE,
     TAIL,
     WAKES,
+    ReadyQueues,
     enqueue,
     heap_rest,
     lean,
@@ -136,6 +138,43 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
             s.touched[group] = 0
 
 
+@njit(cache=True, _nrt=False, forceinline=True)
+def finish_in_group(
+    op_rows: Int32s,
+    op_bytes: Ints,
+    held: Int32s,
+    holder_slot: Int32s,
+    slots: Ints,
+    num_slots: int,
+    local: Int32s,
+    missing: Int32s,
+    queues: ReadyQueues,
+    ready_since: Floats,
+    device: int,
+    op: int,
+    now: float,
+) -> None:  # pragma: no cover
+    """Frees what an op held, and hands its outputs to its group; the fields as in `advance`."""
+    device_ints = queues[0]
+    row = 2 * OP_WORDS * op
+    ends = row + 2 * OP_WORDS
+    # Temporary memory, and inputs that nobody else needs.
+    freed = op_bytes[u(OP_WORDS * op + FREES)]
+    for entry in range(op_rows[u(row + HELD)], op_rows[u(ends + HELD)]):
+        slot = held[u(entry)]
+        if slot >= num_slots:
+            slot = holder_slot[u(slot - num_slots)]
+        slots[u(SLOT_ROW * slot + LEFT)] -= 1
+        if slots[u(SLOT_ROW * slot + LEFT)] == 0:
+            freed += slots[u(SLOT_ROW * slot + BYTES)]
+    device_ints[u(DEVICE_ROW * device + MEMORY)] -= freed
+    for entry in range(op_rows[u(row + LOCAL)], op_rows[u(ends + LOCAL)]):
+        consumer = local[u(entry)]
+        missing[u(consumer)] -= 1
+        if missing[u(consumer)] == 0:
+            enqueue(queues, ready_since, device, consumer, now)
+
+
 @lean
 def advance(
     c: Compiled, devices: Ints, s: State, until: int, record: bool
@@ -209,21 +248,11 @@ def advance(
                 remaining -= 1
                 row = 2 * OP_WORDS * op
                 ends = row + 2 * OP_WORDS
-                # Free what the op held: temporary memory, inputs that nobody else needs.
-                device_ints[u(at + MEMORY)] -= op_bytes[u(OP_WORDS * op + FREES)]
-                for entry in range(op_rows[u(row + HELD)], op_rows[u(ends + HELD)]):
-                    slot = held[u(entry)]
-                    if slot >= num_slots:
-                        slot = holder_slot[u(slot - num_slots)]
-                    slots[u(SLOT_ROW * slot + LEFT)] -= 1
-                    if slots[u(SLOT_ROW * slot + LEFT)] == 0:
-                        device_ints[u(at + MEMORY)] -= slots[u(SLOT_ROW * slot + BYTES)]
-                # Hand its outputs to its group, and to the groups that live on its device.
-                for entry in range(op_rows[u(row + LOCAL)], op_rows[u(ends + LOCAL)]):
-                    consumer = local[u(entry)]
-                    missing[u(consumer)] -= 1
-                    if missing[u(consumer)] == 0:
-                        enqueue(queues, ready_since, device, consumer, now)
+                finish_in_group(
+                    op_rows, op_bytes, held, holder_slot, slots, num_slots, local, missing, queues,
+                    ready_since, device, op, now,
+                )  # fmt: skip
+                # Hand its outputs to other groups, on its device or elsewhere.
                 for tensor in range(op_rows[u(row + CROSSES)], op_rows[u(ends + CROSSES)]):
                     slot = first_crossing + tensor
                     copies_before, transfers_before = num_copies, num_transfers
@@ -433,12 +462,21 @@ def advance(
                     )
                 else:
                     device_ints[u(at + HEAD)] = head + 1
-                device_ints[u(at + RUNNING)] = op
                 device_ints[u(at + MEMORY)] += op_bytes[u(OP_WORDS * op + ALLOCATES)]
                 grew = True
                 seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
                 if record:
                     op_start[u(op)] = now
+                row = 2 * OP_WORDS * op + CROSSES
+                if seconds == 0 and op_rows[u(row)] == op_rows[u(row + 2 * OP_WORDS)]:
+                    # It is over at once, and concerns its own device only, which goes on.
+                    remaining -= 1
+                    finish_in_group(
+                        op_rows, op_bytes, held, holder_slot, slots, num_slots, local, missing,
+                        queues, ready_since, device, op, now,
+                    )  # fmt: skip
+                    continue
+                device_ints[u(at + RUNNING)] = op
                 finish = now
                 if seconds > 0:
                     finish = now + seconds
