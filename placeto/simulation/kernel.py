@@ -105,8 +105,11 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
     num_kept, num_devices = len(c.missing), len(c.device_kind)
     s.counts[:] = 0
     s.counts[REMAINING] = num_kept
-    s.missing[:] = c.missing
-    s.slots[: len(c.slots)] = c.slots
+    # In loops, which become plain copies; numba's slices ask first whether they overlap.
+    for op in range(num_kept):
+        s.missing[op] = c.missing[op]
+    for word in range(len(c.slots)):
+        s.slots[word] = c.slots[word]
     s.group_start[:] = -1.0
     s.touched[:] = -1
     s.clock[0] = 0.0
