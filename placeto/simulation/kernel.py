@@ -12,34 +12,28 @@ This is the order in which Placeto's released simulator takes the events of one 
 """
 
 import numpy as np
-from numba import njit
 
-from placeto.graph import Floats, Ints
+from placeto.graph import Ints
 from placeto.simulation.compiled import (
     ALLOCATES,
     BUNDLE_ROW,
-    BUNDLED,
     BYTES,
     CROSSES,
     CROSSING_ROW,
-    FREES,
     GROUP,
-    HELD,
     HOLDERS,
     LEFT,
-    LOCAL,
     LOWEST,
     OP_WORDS,
     RANK,
     SLOT_ROW,
-    SOURCE_GROUP,
     SOURCE_OP,
     SOURCE_ROW,
     TENSOR,
     TO_GROUP,
     Compiled,
-    Int32s,
 )
+from placeto.simulation.outputs import finish_in_group, hand_to_bundle
 from placeto.simulation.queues import (
     AT_HAND,
     CHANNEL_ROW,
@@ -62,8 +56,6 @@ from placeto.simulation.queues import (
     SOURCE,
     TAIL,
     WAKES,
-    ReadyQueues,
-    enqueue,
     heap_rest,
     lean,
     next_transfer,
@@ -79,7 +71,6 @@ from placeto.simulation.state import (
     COPY_ROW,
     CROSSING,
     INSTANTS,
-    NEVER,
     NEXT_COPY,
     NUM_COPIES,
     NUM_EVENTS,
@@ -91,91 +82,6 @@ from placeto.simulation.state import (
     TRANSFER_ROW,
     State,
 )
-
-
-@njit(cache=True)
-def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
-    """Sets a state to the beginning of a step.
-
-    Args:
-        c: the compiled problem.
-        devices: (num_groups,) device of each group.
-        s: written.
-    """
-    num_kept, num_devices = len(c.missing), len(c.device_kind)
-    s.counts[:] = 0
-    s.counts[REMAINING] = num_kept
-    # In loops, which become plain copies; numba's slices ask first whether they overlap.
-    for op in range(num_kept):
-        s.missing[op] = c.missing[op]
-    for word in range(len(c.slots)):
-        s.slots[word] = c.slots[word]
-    s.group_start[:] = -1.0
-    s.touched[:] = -1
-    s.clock[0] = 0.0
-    for device in range(num_devices):
-        row = device * DEVICE_ROW
-        for position in (HEAD, TAIL, LATEST, FIRST_TAIL):
-            s.device_ints[row + position] = device * num_kept
-        for nothing in (ROOT, RUNNING, SOURCE, FIRST_HOLDER):
-            s.device_ints[row + nothing] = -1
-        s.device_ints[row + MEMORY] = 0
-        s.device_ints[row + EARLY_PEAK] = NEVER
-        s.device_reals[row + LATEST_AT] = -1.0
-        s.device_reals[row + NEXT_TIME] = 0.0  # which makes 0 the first instant
-        s.device_reals[row + FREE] = 0.0
-        s.device_reals[row + HELD_UNTIL] = 0.0
-    for group in range(len(devices)):
-        s.device_ints[devices[group] * DEVICE_ROW + MEMORY] += c.group_bytes[group]
-    for device in range(num_devices):
-        row = device * DEVICE_ROW
-        s.device_ints[row + PEAK] = s.device_ints[row + MEMORY]
-    s.channel_queue[:] = -1
-    s.channel_free[:] = 0.0
-    for source in range(len(c.source_bytes) - 1, -1, -1):
-        group = c.source_rows[source * SOURCE_ROW + SOURCE_GROUP]
-        queue = devices[group] * DEVICE_ROW + SOURCE
-        s.source_next[source] = s.device_ints[queue]
-        s.device_ints[queue] = source
-        if c.source_rows[source * SOURCE_ROW + SOURCE_OP] >= 0:
-            s.touched[group] = 0
-
-
-@njit(cache=True, _nrt=False, forceinline=True)
-def finish_in_group(
-    op_rows: Int32s,
-    op_bytes: Ints,
-    held: Int32s,
-    holder_slot: Int32s,
-    slots: Ints,
-    num_slots: int,
-    local: Int32s,
-    missing: Int32s,
-    queues: ReadyQueues,
-    ready_since: Floats,
-    device: int,
-    op: int,
-    now: float,
-) -> None:  # pragma: no cover
-    """Frees what an op held, and hands its outputs to its group; the fields as in `advance`."""
-    device_ints = queues[0]
-    row = 2 * OP_WORDS * op
-    ends = row + 2 * OP_WORDS
-    # Temporary memory, and inputs that nobody else needs.
-    freed = op_bytes[u(OP_WORDS * op + FREES)]
-    for entry in range(op_rows[u(row + HELD)], op_rows[u(ends + HELD)]):
-        slot = held[u(entry)]
-        if slot >= num_slots:
-            slot = holder_slot[u(slot - num_slots)]
-        slots[u(SLOT_ROW * slot + LEFT)] -= 1
-        if slots[u(SLOT_ROW * slot + LEFT)] == 0:
-            freed += slots[u(SLOT_ROW * slot + BYTES)]
-    device_ints[u(DEVICE_ROW * device + MEMORY)] -= freed
-    for entry in range(op_rows[u(row + LOCAL)], op_rows[u(ends + LOCAL)]):
-        consumer = local[u(entry)]
-        missing[u(consumer)] -= 1
-        if missing[u(consumer)] == 0:
-            enqueue(queues, ready_since, device, consumer, now)
 
 
 @lean
@@ -271,14 +177,16 @@ def advance(
                         if target == device:
                             holder_slot[u(bundle)] = slot
                             slots[u(SLOT_ROW * slot + LEFT)] += bundle_rows[u(row + HOLDERS)]
-                            for entry in range(
-                                bundle_rows[u(row + BUNDLED)],
-                                bundle_rows[u(row + BUNDLE_ROW + BUNDLED)],
-                            ):
-                                consumer = bundled[u(entry)]
-                                missing[u(consumer)] -= 1
-                                if missing[u(consumer)] == 0:
-                                    enqueue(queues, ready_since, device, consumer, now)
+                            hand_to_bundle(
+                                bundle_rows,
+                                bundled,
+                                missing,
+                                queues,
+                                ready_since,
+                                device,
+                                bundle,
+                                now,
+                            )
                             continue
                         copy = copy_at[u(target)]
                         if copy < 0:
@@ -367,15 +275,10 @@ def advance(
                         free_device = True
                     bundle = copies[u(COPY_ROW * copy + BUNDLE)]
                     while bundle >= 0:
-                        row = BUNDLE_ROW * bundle
-                        for entry in range(
-                            bundle_rows[u(row + BUNDLED)],
-                            bundle_rows[u(row + BUNDLE_ROW + BUNDLED)],
-                        ):
-                            consumer = bundled[u(entry)]
-                            missing[u(consumer)] -= 1
-                            if missing[u(consumer)] == 0:
-                                enqueue(queues, ready_since, device, consumer, now)
+                        hand_to_bundle(
+                            bundle_rows, bundled, missing, queues, ready_since, device,
+                            bundle, now,
+                        )  # fmt: skip
                         bundle = bundle_next[u(bundle)]
                     copy = copies[u(COPY_ROW * copy + NEXT_COPY)]
                 slot = first_crossing + transfers[u(TRANSFER_ROW * transfer + CROSSING)]

@@ -18,7 +18,7 @@ from placeto.simulation.compiled import (
     Compiled,
     Int32s,
 )
-from placeto.simulation.kernel import advance, begin
+from placeto.simulation.kernel import advance
 from placeto.simulation.queues import (
     DEVICE_ROW,
     EARLY_PEAK,
@@ -41,6 +41,7 @@ from placeto.simulation.state import (
     SEVERAL,
     TRANSFER_ROW,
     State,
+    begin,
     view,
 )
 

@@ -4,9 +4,9 @@ from numba import njit, prange
 
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import Compiled, Int32s
-from placeto.simulation.kernel import advance, begin
+from placeto.simulation.kernel import advance
 from placeto.simulation.queues import DEVICE_ROW, EARLY_PEAK, PEAK
-from placeto.simulation.state import State, view
+from placeto.simulation.state import State, begin, view
 
 
 @njit(cache=True)

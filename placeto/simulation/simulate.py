@@ -10,7 +10,7 @@ from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation.compiled import Compiled
-from placeto.simulation.kernel import advance, begin
+from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import Reduction, compiled
 from placeto.simulation.run import read, run_many
 from placeto.simulation.schedule import Bools, Schedule, Transfers
@@ -23,6 +23,7 @@ from placeto.simulation.state import (
     ON_DEVICE,
     TRANSFER_ROW,
     State,
+    begin,
     borrowed,
     view,
 )

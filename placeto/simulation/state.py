@@ -11,11 +11,32 @@ from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
     BUNDLE_ROW,
     SLOT_ROW,
+    SOURCE_GROUP,
+    SOURCE_OP,
+    SOURCE_ROW,
     Buffers,
     Compiled,
     Int32s,
 )
-from placeto.simulation.queues import CHANNEL_ROW, DEVICE_ROW
+from placeto.simulation.queues import (
+    CHANNEL_ROW,
+    DEVICE_ROW,
+    EARLY_PEAK,
+    FIRST_HOLDER,
+    FIRST_TAIL,
+    FREE,
+    HEAD,
+    HELD_UNTIL,
+    LATEST,
+    LATEST_AT,
+    MEMORY,
+    NEXT_TIME,
+    PEAK,
+    ROOT,
+    RUNNING,
+    SOURCE,
+    TAIL,
+)
 from placeto.simulation.reduction import Reduction
 
 # `State.counts`.
@@ -140,6 +161,54 @@ def prepare(c: Compiled, s: State) -> None:  # pragma: no cover
         s.ready_keys[2 * op] = s.ready_keys[2 * op + 1] = op
         s.ready_since[op] = 0.0
     s.copy_at[:] = -1
+
+
+@njit(cache=True)
+def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
+    """Sets a state to the beginning of a step.
+
+    Args:
+        c: the compiled problem.
+        devices: (num_groups,) device of each group.
+        s: written.
+    """
+    num_kept, num_devices = len(c.missing), len(c.device_kind)
+    s.counts[:] = 0
+    s.counts[REMAINING] = num_kept
+    # In loops, which become plain copies; numba's slices ask first whether they overlap.
+    for op in range(num_kept):
+        s.missing[op] = c.missing[op]
+    for word in range(len(c.slots)):
+        s.slots[word] = c.slots[word]
+    s.group_start[:] = -1.0
+    s.touched[:] = -1
+    s.clock[0] = 0.0
+    for device in range(num_devices):
+        row = device * DEVICE_ROW
+        for position in (HEAD, TAIL, LATEST, FIRST_TAIL):
+            s.device_ints[row + position] = device * num_kept
+        for nothing in (ROOT, RUNNING, SOURCE, FIRST_HOLDER):
+            s.device_ints[row + nothing] = -1
+        s.device_ints[row + MEMORY] = 0
+        s.device_ints[row + EARLY_PEAK] = NEVER
+        s.device_reals[row + LATEST_AT] = -1.0
+        s.device_reals[row + NEXT_TIME] = 0.0  # which makes 0 the first instant
+        s.device_reals[row + FREE] = 0.0
+        s.device_reals[row + HELD_UNTIL] = 0.0
+    for group in range(len(devices)):
+        s.device_ints[devices[group] * DEVICE_ROW + MEMORY] += c.group_bytes[group]
+    for device in range(num_devices):
+        row = device * DEVICE_ROW
+        s.device_ints[row + PEAK] = s.device_ints[row + MEMORY]
+    s.channel_queue[:] = -1
+    s.channel_free[:] = 0.0
+    for source in range(len(c.source_bytes) - 1, -1, -1):
+        group = c.source_rows[source * SOURCE_ROW + SOURCE_GROUP]
+        queue = devices[group] * DEVICE_ROW + SOURCE
+        s.source_next[source] = s.device_ints[queue]
+        s.device_ints[queue] = source
+        if c.source_rows[source * SOURCE_ROW + SOURCE_OP] >= 0:
+            s.touched[group] = 0
 
 
 def buffers(c: Compiled, rows: int) -> Buffers:

@@ -4,7 +4,7 @@ import pytest
 from benchmarks.speed import reference
 from benchmarks.speed.environment import episode
 from benchmarks.speed.figures import number
-from benchmarks.speed.grappler import grappler, has_grappler
+from benchmarks.speed.grappler import grappler
 from benchmarks.speed.reference import ReferenceEnv, reference_outcomes
 from benchmarks.speed.timing import times
 from benchmarks.synthetic import synthetic_graph
@@ -69,7 +69,6 @@ def test_episodes_move_each_group_or_none(shift: int) -> None:
     assert (np.array(seen) == (start[:, order].T + shift) % env.num_devices).all()
 
 
-@pytest.mark.skipif(not has_grappler(), reason="TensorFlow is not installed")
 def test_grappler_is_given_the_placement() -> None:
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), "auto")
     one = all_on(problem, 0)
