@@ -111,6 +111,22 @@ def test_a_late_group_of_a_chain_is_simulated_from_the_last_snapshot():
     assert evaluated.outcomes.peak_memory[0].max() < 1000
 
 
+def test_memory_of_a_group_moves_with_it_in_snapshots():
+    names = [f"op{number}" for number in range(100)]
+    graph = make_graph(
+        dict.fromkeys(names, 1.0),
+        [(a, 1, [b]) for a, b in pairwise(names)],
+        param_bytes={name: 10 + number for number, name in enumerate(names)},
+    )
+    evaluated = EvaluatedBatch(make_problem(graph, make_cluster(3)), 1)
+    row, many = np.array([0]), np.zeros((1, 100), dtype=np.int64)
+    evaluated.place(row, many)
+    for group, device in ((50, 1), (99, 1), (97, 2), (99, 2), (98, 1), (98, 0)):
+        many[0, group] = device
+        evaluated.move(row, np.array([group]), np.array([device]))
+        assert_as_from_scratch(evaluated, many)
+
+
 def test_snapshots_are_left_alone_where_every_group_starts_early():
     graph = make_graph({f"op{number}": 1.0 for number in range(20)})
     evaluated = EvaluatedBatch(make_problem(graph, make_cluster(2)), 1)
