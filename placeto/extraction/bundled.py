@@ -3,13 +3,20 @@
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from placeto.bundle import FOLDERS
 from placeto.errors import PlacetoError
 
 SOURCES = {
     "inception_v3": "keras:InceptionV3?batch=32",
+    "resnet50": "zoo:resnet50?batch=32",
+    "nasnet": "zoo:nasnet?size=mobile&batch=32",
+    "rnnlm": "zoo:rnnlm?layers=2&batch=64",
     "nmt": "zoo:nmt?layers=2&batch=64",
+    "nmt_4": "zoo:nmt?layers=4&batch=64",
+    "nmt_8": "zoo:nmt?layers=8&batch=64",
+    "transformer": "zoo:transformer?layers=12&batch=32",
 }
 
 
@@ -29,10 +36,12 @@ def main(names: Sequence[str]) -> int:
                 raise PlacetoError(f"no bundled graph {name!r}; there are {', '.join(SOURCES)}")
             path = FOLDERS["graphs"] / f"{name}.json.gz"
             path.parent.mkdir(parents=True, exist_ok=True)
-            extract(
+            extraction = extract(
                 SOURCES[name],
                 progress=lambda line, name=name: print(f"{name}: {line}"),  # type: ignore[misc]
-            ).save(path)
+            )
+            # A source's own name would be that of several: graphs in one study need different ones.
+            replace(extraction, graph=replace(extraction.graph, name=name)).save(path)
     except PlacetoError as error:
         print(error, file=sys.stderr)
         return 2

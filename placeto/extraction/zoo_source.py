@@ -6,26 +6,34 @@ import inspect
 from typing import TYPE_CHECKING
 
 from placeto.errors import PlacetoError
+from placeto.extraction.keras_step import STEP_OPTIONS, keras_step
 from placeto.extraction.source import Source, did_you_mean, take_options
 from placeto.extraction.tracing import training_step
-from placeto.zoo import MODELS
+from placeto.zoo import KERAS_MODELS, STEPS
 
 if TYPE_CHECKING:
     from placeto.extraction.step import TrainingStep
 
 
 def load(source: Source) -> TrainingStep:
-    """The training step of a model of the zoo; its options are the function's parameters.
+    """The training step of a model of the zoo.
+
+    Options: the parameters of the model's function, and those of `keras_step` for a Keras model.
 
     Raises:
         PlacetoError: an unknown model or option.
     """
-    if source.target not in MODELS:
+    models = {**STEPS, **KERAS_MODELS}
+    name = source.target
+    if name not in models:
         raise PlacetoError(
-            f"{source.text}: the zoo has no model {source.target!r}"
-            f"{did_you_mean(source.target, MODELS)}; models: {', '.join(sorted(MODELS))}"
+            f"{source.text}: the zoo has no model {name!r}"
+            f"{did_you_mean(name, models)}; models: {', '.join(sorted(models))}"
         )
-    build = MODELS[source.target]
-    parameters = inspect.signature(build).parameters.values()
-    options = take_options(source, {each.name: each.default for each in parameters})
-    return training_step(build(**options), source.target)
+    build = models[name]
+    own = {each.name: each.default for each in inspect.signature(build).parameters.values()}
+    if name in STEPS:
+        return training_step(build(**take_options(source, own)), name)
+    options = take_options(source, {**STEP_OPTIONS, **own})
+    model = build(**{key: options[key] for key in own})
+    return keras_step(model, name, {key: options[key] for key in STEP_OPTIONS})

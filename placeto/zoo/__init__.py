@@ -4,7 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from placeto.zoo.nmt import nmt
+from placeto.zoo.rnnlm import rnnlm
+from placeto.zoo.transformer import transformer
+from placeto.zoo.vision import inception_v3, nasnet, resnet50
 
-MODELS: dict[str, Callable[..., Any]] = {"nmt": nmt}
-
-__all__ = ["MODELS", "nmt"]
+# Functions that return a training step, a ConcreteFunction.
+STEPS: dict[str, Callable[..., Any]] = {"nmt": nmt, "rnnlm": rnnlm, "transformer": transformer}
+# Functions that return a keras.Model, to be trained on a batch.
+KERAS_MODELS: dict[str, Callable[..., Any]] = {
+    "inception_v3": inception_v3,
+    "nasnet": nasnet,
+    "resnet50": resnet50,
+}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from placeto.errors import PlacetoError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from placeto.zoo.optimizers import Optimizer
+from placeto.zoo.recurrent import embedded, lstm, lstm_layer, mean_loss, word_loss
+from placeto.zoo.training import check_sizes, training_function, uniform_variables
 
 
 def nmt(
@@ -52,34 +51,24 @@ def nmt(
     """
     import tensorflow as tf
 
-    from placeto.zoo.optimizers import Optimizer
-
-    sizes = {"layers": layers, "batch": batch, "length": length, "hidden": hidden}
-    for key, value in {**sizes, "vocabulary": vocabulary}.items():
-        if value < 1:
-            raise PlacetoError(f"nmt: {key}={value} must be at least 1")
-    variables = _variables(layers, hidden, vocabulary)
-    update = Optimizer(optimizer, learning_rate, variables)
-
-    def step(source: Any, target: Any) -> Any:
-        with tf.GradientTape() as tape:
-            loss = _loss(variables, layers, source, target)
-        gradients = tape.gradient(loss, list(variables.values()))
-        if clip > 0:
-            with tf.name_scope("clip/"):
-                gradients, _ = tf.clip_by_global_norm(gradients, clip)
-        update.apply(gradients)
-        return loss
-
-    return tf.function(step, autograph=False).get_concrete_function(
-        tf.TensorSpec((batch, length), tf.int32, "source"),
-        tf.TensorSpec((batch, length + 1), tf.int32, "target"),
+    check_sizes(
+        "nmt", layers=layers, batch=batch, length=length, hidden=hidden, vocabulary=vocabulary
+    )
+    # GNMT draws all weights uniformly from [-0.04, 0.04].
+    variables = uniform_variables(_shapes(layers, hidden, vocabulary), 0.04)
+    return training_function(
+        lambda source, target: _loss(variables, layers, source, target),
+        variables,
+        [
+            tf.TensorSpec((batch, length), tf.int32, "source"),
+            tf.TensorSpec((batch, length + 1), tf.int32, "target"),
+        ],
+        Optimizer(optimizer, learning_rate, variables),
+        clip,
     )
 
 
-def _variables(layers: int, hidden: int, vocabulary: int) -> dict[str, Any]:
-    import tensorflow as tf
-
+def _shapes(layers: int, hidden: int, vocabulary: int) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {
         "embedding/source/table": (vocabulary, hidden),
         "embedding/target/table": (vocabulary, hidden),
@@ -96,15 +85,7 @@ def _variables(layers: int, hidden: int, vocabulary: int) -> dict[str, Any]:
     shapes["attention/score"] = (hidden,)
     shapes["softmax/kernel"] = (hidden, vocabulary)
     shapes["softmax/bias"] = (vocabulary,)
-    variables = {}
-    for number, (name, shape) in enumerate(shapes.items()):
-        if name.endswith("bias"):
-            value = tf.zeros(shape)
-        else:
-            # GNMT draws all weights uniformly from [-0.04, 0.04].
-            value = tf.random.stateless_uniform(shape, (0, number), -0.04, 0.04)
-        variables[name] = tf.Variable(value, name=name)
-    return variables
+    return shapes
 
 
 def _loss(variables: dict[str, Any], layers: int, source: Any, target: Any) -> Any:
@@ -112,9 +93,9 @@ def _loss(variables: dict[str, Any], layers: int, source: Any, target: Any) -> A
 
     batch, length = source.shape
     hidden = variables["attention/score"].shape[0]
-    words = _embedded(variables, "source", source)
+    words = embedded(variables, "embedding/source", source)
     for layer in range(layers):
-        words = _encoder_layer(variables, layer, words)
+        words = lstm_layer(variables, f"encoder/layer_{layer}", words)
     with tf.name_scope("attention/memory/"):
         memory = tf.stack(words, axis=1)  # (batch, length, hidden)
         flat = tf.reshape(memory, (batch * length, hidden))
@@ -123,7 +104,7 @@ def _loss(variables: dict[str, Any], layers: int, source: Any, target: Any) -> A
         )
     with tf.name_scope("embedding/target/"):
         given = target[:, :-1]
-    words = _embedded(variables, "target", given)
+    words = embedded(variables, "embedding/target", given)
     with tf.name_scope("decoder/start/"):
         zeros = tf.zeros((batch, hidden))
     states = [(zeros, zeros)] * layers
@@ -132,61 +113,15 @@ def _loss(variables: dict[str, Any], layers: int, source: Any, target: Any) -> A
         output = words[step]
         for layer in range(layers):
             with tf.name_scope(f"decoder/layer_{layer}/step_{step}/"):
-                states[layer] = _lstm(
+                states[layer] = lstm(
                     variables, f"decoder/layer_{layer}", [output, context], states[layer]
                 )
             output = states[layer][0]
             if layer == 0:
                 with tf.name_scope(f"attention/step_{step}/"):
                     context = _attend(variables, output, keys, memory)
-        with tf.name_scope(f"softmax/step_{step}/"):
-            logits = tf.nn.bias_add(
-                tf.matmul(output, variables["softmax/kernel"]), variables["softmax/bias"]
-            )
-            losses.append(
-                tf.reduce_sum(
-                    tf.nn.sparse_softmax_cross_entropy_with_logits(target[:, step + 1], logits)
-                )
-            )
-    with tf.name_scope("softmax/loss/"):
-        return tf.add_n(losses) / (batch * length)
-
-
-def _embedded(variables: dict[str, Any], side: str, words: Any) -> list[Any]:
-    import tensorflow as tf
-
-    with tf.name_scope(f"embedding/{side}/"):
-        found = tf.gather(variables[f"embedding/{side}/table"], tf.transpose(words))
-        return list(tf.unstack(found, axis=0))
-
-
-def _encoder_layer(variables: dict[str, Any], layer: int, words: Sequence[Any]) -> list[Any]:
-    import tensorflow as tf
-
-    name = f"encoder/layer_{layer}"
-    with tf.name_scope(f"{name}/start/"):
-        zeros = tf.zeros_like(words[0])
-    state, outputs = (zeros, zeros), []
-    for step, word in enumerate(words):
-        with tf.name_scope(f"{name}/step_{step}/"):
-            state = _lstm(variables, name, [word], state)
-        outputs.append(state[0])
-    return outputs
-
-
-def _lstm(
-    variables: dict[str, Any], name: str, inputs: Sequence[Any], state: tuple[Any, Any]
-) -> tuple[Any, Any]:
-    import tensorflow as tf
-
-    output, cell = state
-    gates = tf.nn.bias_add(
-        tf.matmul(tf.concat([*inputs, output], axis=1), variables[f"{name}/kernel"]),
-        variables[f"{name}/bias"],
-    )
-    admit, candidate, forget, emit = tf.split(gates, 4, axis=1)
-    cell = cell * tf.sigmoid(forget) + tf.sigmoid(admit) * tf.tanh(candidate)
-    return tf.sigmoid(emit) * tf.tanh(cell), cell
+        losses.append(word_loss(variables, step, output, target))
+    return mean_loss(losses, batch * length)
 
 
 def _attend(variables: dict[str, Any], query: Any, keys: Any, memory: Any) -> Any:

@@ -7,10 +7,10 @@ import pytest
 
 from placeto.extraction import Extraction, extract
 from placeto.graph import ComputationGraph, load_graph
+from tests.extraction.macs import forward_macs
 from tests.extraction.running import STEPS
 
 BATCH = 2
-CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative", "MatMul")
 
 
 @pytest.fixture(scope="module")
@@ -146,15 +146,6 @@ def test_inception_does_the_published_work() -> None:
     assert graph.flops.sum() == pytest.approx(3 * 2 * 32 * 5.71e9, rel=0.02)
     assert graph.param_bytes.sum() == pytest.approx(4 * (23_851_784 + 23_817_352), rel=1e-6)
     assert 0.5 < graph.op_seconds["k80"].sum() < 1.2
-
-
-def forward_macs(graph: ComputationGraph) -> float:
-    """Multiply-adds of convolutions and dense layers outside of the gradient."""
-    return sum(
-        flops / 2
-        for name, kind, flops in zip(graph.op_names, graph.op_types, graph.flops, strict=True)
-        if kind in CONVOLUTIONS and not name.startswith("gradient_tape")
-    )
 
 
 def test_every_kind_has_its_figures_in_the_file(tiny: Extraction, tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def test_bundled_graphs_are_whole(name: str) -> None:
     nodes = {node.name for node in graph_def.node}
     assert nodes.issuperset(graph.op_names)
     assert all(each.split(":")[0] in nodes for each in [*run["fetches"], *run["targets"]])
+    assert graph.name == name
     assert graph.meta["source"] == SOURCES[name]
     assert graph.meta["warnings"] == []
     document = json.loads(gzip.decompress((folder / f"{name}.json.gz").read_bytes()))

@@ -130,7 +130,7 @@ def test_a_loop_of_tensorflow_1_is_refused(tmp_path: Path) -> None:
         ("keras:ResNet50?batch=0", "batch=0 must be at least 1"),
         ("keras:ResNet50?image=8", "Keras cannot build the model"),
         ("keras:MobileNetV2?optimizer=ada", "optimizers: sgd, momentum, rmsprop, adam"),
-        ("zoo:nmd", r"no model 'nmd' \(did you mean nmt\?\)"),
+        ("zoo:nmd", r"no model 'nmd' \(did you mean nmt or rnnlm\?\)"),
         ("zoo:nmt?layer=4", r"unknown option 'layer' \(did you mean layers\?\)"),
         ("zoo:nmt?layers=0", "layers=0 must be at least 1"),
         ("no_such_module:step", "no module 'no_such_module'"),
