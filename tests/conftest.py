@@ -1,5 +1,7 @@
 import os
+import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -17,3 +19,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True)
+def _same_weights():
+    """Networks begin with the same weights in every run of a test."""
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools
 
+Int16s = NDArray[np.int16]
 Int32s = NDArray[np.int32]
 
 Buffers = tuple[Int32s, Ints, Floats]

@@ -13,7 +13,6 @@ This is the order in which Placeto's released simulator takes the events of one 
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.simulation.compiled import (
     ALLOCATES,
     BUNDLE_ROW,
@@ -34,6 +33,13 @@ from placeto.simulation.compiled import (
     Compiled,
 )
 from placeto.simulation.outputs import finish_in_group, hand_to_bundle
+from placeto.simulation.prefetch import (
+    AHEAD,
+    LARGE,
+    TURNS_AHEAD,
+    ask_for_op,
+    ask_for_outputs,
+)
 from placeto.simulation.queues import (
     AT_HAND,
     CHANNEL_ROW,
@@ -70,12 +76,14 @@ from placeto.simulation.state import (
     COPY,
     COPY_ROW,
     CROSSING,
+    GROUPS,
     INSTANTS,
     NEXT_COPY,
     NUM_COPIES,
     NUM_EVENTS,
     NUM_TRANSFERS,
     ON_DEVICE,
+    OPS,
     REMAINING,
     SENDER,
     SEVERAL,
@@ -85,17 +93,14 @@ from placeto.simulation.state import (
 
 
 @lean
-def advance(
-    c: Compiled, devices: Ints, s: State, until: int, record: bool
-) -> None:  # pragma: no cover
+def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: no cover
     """Simulates from where a state stands, instant by instant.
 
     Args:
         c: the compiled problem.
-        devices: (num_groups,) device of each group.
         s: changed; its clock is then at the last instant, that of the latest finish so far.
         until: stop when at most so many ops are left.
-        record: whether the starts of ops are wanted.
+        record: what is wanted: `STEP`, `GROUPS` or `OPS`.
     """
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     (
@@ -104,10 +109,10 @@ def advance(
         bandwidth, latency, overhead, multicast,
     ) = c  # fmt: skip
     (
-        counts, missing, slots, holder_slot, bundle_next, source_next, ready, ready_links,
-        ready_keys, device_ints, device_reals, copy_at, done, channel_queue, stirred, copies,
-        transfers, transfer_links, transfer_keys, event_codes, touched, channel_free, event_times,
-        ready_since, requested, sent, group_start, clock, op_start, source_start,
+        counts, missing, slots, holder_slot, bundle_next, source_next, device_of, ready,
+        ready_links, ready_keys, device_ints, device_reals, copy_at, done, channel_queue, stirred,
+        copies, transfers, transfer_links, transfer_keys, event_codes, touched, channel_free,
+        event_times, ready_since, requested, sent, group_start, clock, op_start, source_start,
     ) = s  # fmt: skip
     queues = (device_ints, device_reals, ready, ready_links, ready_keys)
     num_devices = len(device_kind)
@@ -118,8 +123,10 @@ def advance(
         counts[REMAINING], counts[NUM_COPIES], counts[NUM_TRANSFERS], counts[NUM_EVENTS],
         counts[INSTANTS],
     )  # fmt: skip
+    groups_wanted, ops_wanted = record >= GROUPS, record >= OPS
     num_stirred = 0
     now = clock[0]
+    large = len(missing) > LARGE
 
     while remaining > until:
         now, second, only = np.inf, np.inf, -1
@@ -171,8 +178,8 @@ def advance(
                     ):
                         row = BUNDLE_ROW * bundle
                         group = bundle_rows[u(row + TO_GROUP)]
-                        target = devices[u(group)]
-                        if touched[u(group)] < 0:
+                        target = device_of[u(group)]
+                        if groups_wanted and touched[u(group)] < 0:
                             touched[u(group)] = instant
                         if target == device:
                             holder_slot[u(bundle)] = slot
@@ -351,7 +358,7 @@ def advance(
                     op < 0 or not first or op >= source_rows[u(SOURCE_ROW * source + RANK)]
                 ):
                     device_ints[u(at + SOURCE)] = source_next[u(source)]
-                    if record:
+                    if ops_wanted:
                         source_start[u(source)] = now
                     op = source_rows[u(SOURCE_ROW * source + SOURCE_OP)]
                     if op < 0:
@@ -368,10 +375,19 @@ def advance(
                     )
                 else:
                     device_ints[u(at + HEAD)] = head + 1
+                    if large:
+                        later = ready[u(head + TURNS_AHEAD)]
+                        ask_for_op(op_rows, op_seconds, num_kinds, later)
                 device_ints[u(at + MEMORY)] += op_bytes[u(OP_WORDS * op + ALLOCATES)]
                 grew = True
+                if large:
+                    ask_for_op(op_rows, op_seconds, num_kinds, op + AHEAD)
+                    ask_for_outputs(
+                        op_rows, missing, local, held, slots, crossing_rows, bundle_rows, bundled,
+                        device_of, first_crossing, op,
+                    )  # fmt: skip
                 seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
-                if record:
+                if ops_wanted:
                     op_start[u(op)] = now
                 row = 2 * OP_WORDS * op + CROSSES
                 if seconds == 0 and op_rows[u(row)] == op_rows[u(row + 2 * OP_WORDS)]:
@@ -387,9 +403,10 @@ def advance(
                 if seconds > 0:
                     finish = now + seconds
                     device_reals[u(at + FREE)] = finish + launch_overhead[u(device)]
-                    group = op_rows[u(2 * OP_WORDS * op + GROUP)]
-                    if group_start[u(group)] < 0:
-                        group_start[u(group)] = now
+                    if groups_wanted:
+                        group = op_rows[u(2 * OP_WORDS * op + GROUP)]
+                        if group_start[u(group)] < 0:
+                            group_start[u(group)] = now
                     if first:
                         # Constants with higher numbers wait for it.
                         device_reals[u(at + HELD_UNTIL)] = device_reals[u(at + FREE)]

@@ -34,6 +34,7 @@ from placeto.simulation.queues import (
 from placeto.simulation.run import read
 from placeto.simulation.state import (
     COPY_ROW,
+    GROUPS,
     INSTANTS,
     NUM_COPIES,
     NUM_EVENTS,
@@ -42,6 +43,7 @@ from placeto.simulation.state import (
     TRANSFER_ROW,
     State,
     begin,
+    set_devices,
     view,
 )
 
@@ -202,9 +204,12 @@ def run_moves(
                         copy_state(t, s)
         if first < 0:
             begin(c, devices[row], s)
+        else:
+            # Not by a slice: numba loses that assignment in a parallel loop.
+            set_devices(s, devices[row])
         for number in range(first + 1, snapshots):
             left = num_kept * (snapshots - number) // (snapshots + 1)
-            advance(c, devices[row], s, left, False)
+            advance(c, s, left, GROUPS)
             taken[row, number] = NO_SNAPSHOT
             if settled(s):
                 taken[row, number] = s.counts[INSTANTS]
@@ -212,5 +217,5 @@ def run_moves(
                     c, kept_ints[row, number], kept_longs[row, number], kept_reals[row, number]
                 )
                 copy_state(s, t)
-        advance(c, devices[row], s, 0, False)
+        advance(c, s, 0, GROUPS)
         step_time[row] = read(s, peak[row], group_start[row])

@@ -6,7 +6,7 @@ from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import Compiled, Int32s
 from placeto.simulation.kernel import advance
 from placeto.simulation.queues import DEVICE_ROW, EARLY_PEAK, PEAK
-from placeto.simulation.state import State, begin, view
+from placeto.simulation.state import GROUPS, STEP, State, begin, view
 
 
 @njit(cache=True)
@@ -56,10 +56,11 @@ def run_many(
         group_start: (batch, num_groups) filled with seconds; (batch, 0) where it is not wanted.
     """
     states = min(len(ints), len(rows))
+    record = GROUPS if group_start.shape[1] else STEP
     for state in prange(states):
         s = view(c, ints[state], longs[state], reals[state])
         for index in range(state * len(rows) // states, (state + 1) * len(rows) // states):
             row = rows[index]
             begin(c, many[row], s)
-            advance(c, many[row], s, 0, False)
+            advance(c, s, 0, record)
             step_time[row] = read(s, peak[row], group_start[row])

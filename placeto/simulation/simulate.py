@@ -21,6 +21,7 @@ from placeto.simulation.state import (
     NEXT_COPY,
     NUM_TRANSFERS,
     ON_DEVICE,
+    OPS,
     TRANSFER_ROW,
     State,
     begin,
@@ -52,7 +53,7 @@ def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> 
     with borrowed(reduction, 1) as states:
         s = view(c, *(part[0] for part in states))
         begin(c, devices, s)
-        advance(c, devices, s, 0, True)
+        advance(c, s, 0, OPS)
         start = np.empty(problem.graph.num_ops)
         start[reduction.kept] = s.op_start
         start[reduction.constants] = s.source_start[reduction.constant_source]

@@ -16,6 +16,7 @@ from placeto.simulation.compiled import (
     SOURCE_ROW,
     Buffers,
     Compiled,
+    Int16s,
     Int32s,
 )
 from placeto.simulation.queues import (
@@ -39,6 +40,9 @@ from placeto.simulation.queues import (
 )
 from placeto.simulation.reduction import Reduction
 
+# What is wanted of a simulation: step time and peak memory; when groups start and matter; when ops
+# start, too.
+STEP, GROUPS, OPS = range(3)
 # `State.counts`.
 REMAINING, NUM_COPIES, NUM_TRANSFERS, NUM_EVENTS, INSTANTS = range(5)
 # Columns of `State.copies` and `State.transfers`.
@@ -64,6 +68,7 @@ class State(NamedTuple):
     holder_slot: Int32s  # (num_bundles,) which slot a bundle holds
     bundle_next: Int32s  # (num_bundles,) another bundle of the same copy, or -1
     source_next: Int32s  # (num_sources,) the next source on the same device, or -1
+    device_of: Int16s  # (num_groups,) narrow, so that more of it is at hand
     ready: Int32s  # (num_devices, num_kept) ops in the order of their turns
     ready_links: Int32s  # (num_kept, 2)
     ready_keys: Int32s  # (num_kept, 2) each op's own number, twice
@@ -122,6 +127,7 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     transfer_keys, ints = _cut(ints, bundles * 2)
     event_codes, ints = _cut(ints, events)
     touched, ints = _cut(ints, groups)
+    device_of, ints = _cut(ints, (groups + 1) // 2)
     device_ints, longs = _cut(longs, devices * DEVICE_ROW)
     slots, longs = _cut(longs, num_slots)
     channel_free, reals = _cut(reals, channels)
@@ -134,11 +140,11 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     op_start, reals = _cut(reals, kept)
     source_start, reals = _cut(reals, sources)
     return State(
-        counts, missing, slots, holder_slot, bundle_next, source_next, ready, ready_links,
-        ready_keys, device_ints, device_ints.view(np.float64), copy_at, done, channel_queue,
-        stirred, copies, transfers, transfer_links, transfer_keys, event_codes, touched,
-        channel_free, event_times, ready_since, requested, sent, group_start, clock, op_start,
-        source_start,
+        counts, missing, slots, holder_slot, bundle_next, source_next,
+        device_of.view(np.int16)[:groups], ready, ready_links, ready_keys, device_ints,
+        device_ints.view(np.float64), copy_at, done, channel_queue, stirred, copies, transfers,
+        transfer_links, transfer_keys, event_codes, touched, channel_free, event_times,
+        ready_since, requested, sent, group_start, clock, op_start, source_start,
     )  # fmt: skip
 
 
@@ -151,7 +157,7 @@ def buffer_sizes(c: Compiled) -> tuple[int, int, int]:
     ints = 5 + (5 + devices) * kept + sources + 2 * devices + 10 * channels
     longs = DEVICE_ROW * devices + slots
     reals = 1 + 2 * channels + 3 * bundles + groups + 2 * kept + sources
-    return ints + 15 * bundles + groups, longs, reals
+    return ints + 15 * bundles + groups + (groups + 1) // 2, longs, reals
 
 
 @njit(cache=True)
@@ -161,6 +167,13 @@ def prepare(c: Compiled, s: State) -> None:  # pragma: no cover
         s.ready_keys[2 * op] = s.ready_keys[2 * op + 1] = op
         s.ready_since[op] = 0.0
     s.copy_at[:] = -1
+
+
+@njit(cache=True)
+def set_devices(s: State, devices: Ints) -> None:  # pragma: no cover
+    """Makes (num_groups,) devices those of a state."""
+    for group in range(len(devices)):
+        s.device_of[group] = devices[group]
 
 
 @njit(cache=True)
@@ -183,6 +196,7 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
     s.group_start[:] = -1.0
     s.touched[:] = -1
     s.clock[0] = 0.0
+    set_devices(s, devices)
     for device in range(num_devices):
         row = device * DEVICE_ROW
         for position in (HEAD, TAIL, LATEST, FIRST_TAIL):

@@ -19,6 +19,11 @@ def problem_of(order):
     return make_problem(graph, make_cluster(2))
 
 
+@pytest.fixture(params=[lambda: Rounds(WIDTH, 2), lambda: Sweep(WIDTH)], ids=["rounds", "sweep"])
+def layer(request):
+    return request.param()
+
+
 @pytest.fixture
 def h():
     return torch.randn(5, 3, WIDTH, generator=torch.Generator().manual_seed(0))
@@ -90,7 +95,6 @@ def test_as_many_rounds_as_levels_are_a_sweep(h, graph):
     torch.testing.assert_close(rounds(h, graph), sweep(h, graph))
 
 
-@pytest.mark.parametrize("layer", [Rounds(WIDTH, 2), Sweep(WIDTH)])
 def test_renumbering_nodes_renumbers_the_output(layer, h, graph):
     order = np.array([2, 4, 1, 0, 3])  # node -> its new number
     old = torch.from_numpy(np.argsort(order))
@@ -98,13 +102,11 @@ def test_renumbering_nodes_renumbers_the_output(layer, h, graph):
     torch.testing.assert_close(renumbered, layer(h, graph)[:, old])
 
 
-@pytest.mark.parametrize("layer", [Rounds(WIDTH, 2), Sweep(WIDTH)])
 def test_batch_is_its_members(layer, h, graph):
     one_by_one = torch.cat([layer(h[:, [state]], graph) for state in range(3)], dim=2)
     torch.testing.assert_close(layer(h, graph), one_by_one)
 
 
-@pytest.mark.parametrize("layer", [Rounds(WIDTH, 2), Sweep(WIDTH)])
 def test_a_group_that_no_edge_leads_to_hears_nothing(layer, h, graph):
     with torch.no_grad():
         for name, parameter in layer.named_parameters():
