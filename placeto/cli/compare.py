@@ -64,6 +64,8 @@ def run(arguments: Compare) -> int:
         tables.append(rows)
         try:
             base = baseline(problem)
+            if base.infeasibility is not None:
+                note(f"{problem.graph.name}: {base.infeasibility}")
             for method in methods:
                 placement = _placement(problem, method, arguments, base)
                 if placement is not None:

@@ -46,6 +46,8 @@ def run(arguments: Place) -> int:
     check_outputs(arguments.output, arguments.timeline, inputs=inputs)
     problem = arguments.problem(load_graph(arguments.graph), arguments.load_cluster())
     base = baseline(problem)
+    if base.infeasibility is not None:
+        note(base.infeasibility)
     with progress(f"{arguments.method} on {problem.graph.name}") as report:
         placement = place(problem, arguments.method, arguments.budget, arguments.seed, report)
     if arguments.output is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from placeto.bounds import lower_bound
+from placeto.bounds import infeasibility, lower_bound
 from placeto.placement import Placement
 from placeto.placers import place
 from placeto.problem import PlacementProblem
@@ -20,16 +20,18 @@ class Baseline:
 
     Attributes:
         single: the best single device's placement; pins are obeyed.
-        lower_bound: seconds that no placement's step time is below.
+        lower_bound: seconds that no feasible placement's step time is below.
+        infeasibility: why no placement fits in memory; None if that is not proven.
     """
 
     single: Placement
     lower_bound: float
+    infeasibility: str | None = None
 
 
 def baseline(problem: PlacementProblem) -> Baseline:
-    """The best single device and the bound of a problem."""
-    return Baseline(place(problem, "single"), lower_bound(problem))
+    """The best single device and the bounds of a problem."""
+    return Baseline(place(problem, "single"), lower_bound(problem), infeasibility(problem))
 
 
 def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
@@ -42,8 +44,10 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
 
     Returns:
         The keys of `placeto place --json` in the design, and: `grouping`, `num_groups`, `ratio`
-        (step time over that of the best single device), `single_device_feasible`, `devices`
-        (names), `memory_limit` (bytes, one a device, as `peak_memory`), `interrupted`.
+        (step time over that of the best single device), `gap` (step time over the lower bound: at
+        most so many times the optimum; null unless feasible), `infeasibility` (why no placement
+        fits in memory, or null), `single_device_feasible`, `devices` (names), `memory_limit`
+        (bytes, one a device, as `peak_memory`), `interrupted`.
     """
     problem = placement.problem
     return {
@@ -57,6 +61,8 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
         "single_device_feasible": base.single.feasible,
         "ratio": ratio(placement.step_time, base.single.step_time),
         "lower_bound": seconds(base.lower_bound),
+        "gap": gap(placement, base),
+        "infeasibility": base.infeasibility,
         "feasible": placement.feasible,
         "devices": [device.name for device in problem.cluster.devices],
         "peak_memory": placement.peak_memory.tolist(),
@@ -94,6 +100,11 @@ def device_rows(placement: Placement) -> list[Row]:
             strict=True,
         )
     ]
+
+
+def gap(placement: Placement, base: Baseline) -> float | None:
+    """At most how many times the optimum a feasible placement's step time is; else null."""
+    return ratio(placement.step_time, base.lower_bound) if placement.feasible else None
 
 
 def seconds(value: float) -> float | None:

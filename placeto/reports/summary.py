@@ -10,7 +10,7 @@ from placeto.cluster import Cluster, Device
 from placeto.graph import ComputationGraph, Floats
 from placeto.grouping import Grouping
 from placeto.problem import PlacementProblem
-from placeto.reports.rows import Baseline, seconds
+from placeto.reports.rows import Baseline, gap, seconds
 
 TOP_TYPES = 10
 
@@ -86,8 +86,10 @@ def cluster_summary(problem: PlacementProblem, base: Baseline) -> dict[str, Any]
         "critical_path": seconds(critical_path(problem)),
         "work_bound": seconds(work_bound(problem)),
         "lower_bound": seconds(base.lower_bound),
+        "infeasibility": base.infeasibility,
         "single_device": problem.cluster.devices[devices[counts.argmax()]].name,
         "single_device_step_time": seconds(single.step_time),
+        "single_device_gap": gap(single, base),
         "single_device_feasible": single.feasible,
         "single_device_peak_memory": int(single.peak_memory[devices[counts.argmax()]]),
         "single_device_memory_limit": int(problem.memory_limit[devices[counts.argmax()]]),

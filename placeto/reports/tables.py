@@ -23,11 +23,11 @@ def compare_table(rows: Sequence[Row]) -> Table:
     first = rows[0]
     table = _table(
         f"{first['graph']} on {first['cluster']}, {first['num_groups']} groups",
-        ["method", "step time", "ratio", "peak memory", "fits", "placed", "seconds"],
+        ["method", "step time", "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
         left=("method", "fits"),
         caption=(
             f"ratio: step time over {format_time(first['single_device_step_time'])}, "
-            f"{_single(first)}. No placement is below "
+            f"{_single(first)}. Gap: at most so many times the optimum; no placement is below "
             f"{format_time(first['lower_bound'])}. Peak memory: of the fullest device. "
             "Placed: placements simulated."
         ),
@@ -39,6 +39,7 @@ def compare_table(rows: Sequence[Row]) -> Table:
             row["method"],
             format_time(row["step_time"]),
             format_ratio(row["ratio"]),
+            format_ratio(row["gap"]),
             format_peak(row["peak_memory"], row["memory_limit"]),
             format_fit(row),
             str(row["evaluations"]),
@@ -54,7 +55,7 @@ def placement_table(row: Row) -> Table:
         "graph": f"{row['graph']}, {row['num_groups']} groups",
         "cluster": f"{row['cluster']}, {len(row['devices'])} devices",
         "method": row["method"],
-        "step time": format_time(row["step_time"]),
+        "step time": format_time(row["step_time"]) + _optimum(row["gap"]),
         "ratio": f"{format_ratio(row['ratio'])} of {format_time(row['single_device_step_time'])}, "
         f"{_single(row)}",
         "lower bound": format_time(row["lower_bound"]),
@@ -130,6 +131,7 @@ def groups_table(summary: Row) -> Table:
 
 def cluster_table(summary: Row) -> Table:
     """What a cluster can make of a graph; see `cluster_summary`."""
+    nowhere = summary["infeasibility"]
     peak = format_peak(
         [summary["single_device_peak_memory"]], [summary["single_device_memory_limit"]]
     )
@@ -141,8 +143,10 @@ def cluster_table(summary: Row) -> Table:
             "work bound": format_time(summary["work_bound"]),
             "lower bound": format_time(summary["lower_bound"]),
             "best single": f"{summary['single_device']}: "
-            f"{format_time(summary['single_device_step_time'])}, {fits} in memory: {peak}",
+            f"{format_time(summary['single_device_step_time'])}"
+            f"{_optimum(summary['single_device_gap'])}, {fits} in memory: {peak}",
         }
+        | ({} if nowhere is None else {"infeasible": Text(nowhere, style="red")})
     )
 
 
@@ -221,6 +225,10 @@ def format_flops(count: float) -> str:
         if count >= scale:
             return f"{count / scale:.4g} {prefix}FLOP"
     return f"{count:.4g} FLOP"
+
+
+def _optimum(gap: float | None) -> str:
+    return "" if gap is None else f", at most {format_ratio(gap)} times the optimum"
 
 
 def _single(row: Row) -> str:

@@ -63,14 +63,29 @@ def test_show_on_a_cluster_has_bounds_and_the_best_single_device(placeto):
         "cluster": "by hand",
         "critical_path": 12.0,
         "work_bound": 11.0,
-        "lower_bound": 12.0,
+        "lower_bound": 13.0,  # b or c elsewhere costs a transfer, both on one device 9 s more
+        "infeasibility": None,
         "single_device": "d0",
         "single_device_step_time": 22.0,
+        "single_device_gap": 22 / 13,
         "single_device_feasible": True,
         "single_device_peak_memory": 3,
         "single_device_memory_limit": 100,
     }
-    assert "d0: 22 s, fits in memory: 3 B of 100 B" in placeto(*argv).out
+    best = "d0: 22 s, at most 1.692 times the optimum, fits in memory: 3 B of 100 B"
+    assert best in placeto(*argv).out
+
+
+def test_show_says_that_nothing_fits(placeto):
+    document = json.loads(Path("fork.json").read_text())
+    document["ops"]["param_bytes"] = [0, 101, 0, 0]
+    Path("fork.json").write_text(json.dumps(document))
+    argv = ("show", "fork.json", "--cluster", "duo.yaml", "--grouping", "none")
+    why = "no placement fits in memory: group 1 ('b' and what goes with it) needs at least 103 B"
+    assert why in " ".join(placeto(*argv).out.split())
+    shown = placeto(*argv, "--json").document["on_cluster"]
+    assert why in shown["infeasibility"]
+    assert shown["single_device_gap"] is None
 
 
 def test_op_types_are_ranked_by_time_on_the_fastest_kind_of_the_cluster(placeto):

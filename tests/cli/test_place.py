@@ -41,7 +41,9 @@ def test_json_says_all_that_the_design_promises(placeto):
         "single_device_step_time": 22.0,
         "single_device_feasible": True,
         "ratio": 13 / 22,
-        "lower_bound": 12.0,
+        "lower_bound": 13.0,
+        "gap": 1.0,
+        "infeasibility": None,
         "feasible": True,
         "devices": ["d0", "d1"],
         "peak_memory": [2, 3],
@@ -58,7 +60,7 @@ def test_json_says_all_that_the_design_promises(placeto):
 def test_text_says_how_fast_how_good_and_where(placeto):
     result = placeto(*PLACE, "-o", "p.json")
     assert result.status == 0
-    assert "13 s" in result.out
+    assert "13 s, at most 1.000 times the optimum" in result.out
     assert "0.591 of 22 s, the best single device" in result.out
     assert "\x1b" not in result.out
     assert result.err == "placeto: the placement is in p.json\n"
@@ -111,15 +113,31 @@ def test_grouping_bounds_the_number_of_groups(placeto):
 
 
 def test_what_does_not_fit_is_said_and_is_no_error(placeto):
-    cluster = Path("duo.yaml").read_text().replace("memory: 100", "memory: 1")
+    cluster = Path("duo.yaml").read_text().replace("memory: 100", "memory: 2")
     Path("tiny.yaml").write_text(cluster)
     argv = ("place", "fork.json", "--cluster", "tiny.yaml", "--method", "single")
     result = placeto(*argv, "--json")
     assert result.status == 0
     assert result.document["feasible"] is False
     assert result.document["single_device_feasible"] is False
-    assert result.err == "placeto: warning: out of memory on d0: peak 3 of 1 bytes\n"
+    assert result.err == "placeto: warning: out of memory on d0: peak 3 of 2 bytes\n"
+    assert result.document["gap"] is None
     assert "OOM" in placeto(*argv).out
+
+
+@pytest.mark.parametrize(
+    ("command", "start"), [(("place", "--method"), ""), (("compare", "--methods"), "by hand: ")]
+)
+def test_that_nothing_can_fit_is_said_in_a_line(placeto, command, start):
+    cluster = Path("duo.yaml").read_text().replace("memory: 100", "memory: 1")
+    Path("tiny.yaml").write_text(cluster)
+    name, option = command
+    argv = (name, "fork.json", "--cluster", "tiny.yaml", "--grouping", "none", option, "single")
+    first = placeto(*argv).err.splitlines()[0]
+    assert first == (
+        f"placeto: {start}no placement fits in memory: group 1 ('b' and what goes with it) needs "
+        "at least 2 B, and 'd0', the largest device that it may be on, has 1 B"
+    )
 
 
 def test_a_step_that_never_ends_is_null(placeto):

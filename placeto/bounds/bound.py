@@ -1,0 +1,90 @@
+"""The lower bound of a problem's step time, put together."""
+
+import numpy as np
+
+from placeto.bounds.joins import join_heads
+from placeto.bounds.machine import one_machine
+from placeto.bounds.memory import roomy
+from placeto.bounds.paths import path_heads
+from placeto.bounds.queues import queue_pairs
+from placeto.bounds.relaxed import Relaxed, mirror, relax
+from placeto.bounds.work import window_bound, work_bound
+from placeto.graph import Floats
+from placeto.problem import PlacementProblem
+
+MOST_ANCESTORS = 200  # of an op, looked at for its head; more gain little
+ANCESTORS_IN_ALL = 4_000_000  # times classes of devices; what about a second allows
+LEAST_ANCESTORS = 8
+
+
+def critical_path(problem: PlacementProblem) -> float:
+    """Seconds of the longest chain of ops, wherever each of them is.
+
+    Each op is on its best device for the chain, ops of a group on one; between ops lies the launch
+    overhead on one device, or the transfer to another one (see `path_heads`).
+    """
+    none = np.zeros(0, dtype=np.int64)
+    relaxed = relax(problem, problem.allowed, (none, none))
+    ends = path_heads(relaxed) + relaxed.seconds
+    return float(ends.min(axis=1).max())
+
+
+def lower_bound(problem: PlacementProblem) -> float:
+    """Seconds that the step time of no feasible placement is below.
+
+    It holds for the simulation's semantics: pins, groups, memory and its queues. The largest of
+
+    - `work_bound`: all work, divided over the devices;
+    - the longest of any op's head, its seconds and its tail, the time from its end to the step's.
+      Heads come from paths of ops and transfers, from known orders in the queues (`queue_pairs`),
+      and from branches that must run one after the other or be transferred (`join_heads`); tails
+      are the heads when time runs backwards;
+    - each group's ops with heads and tails, one at a time on the group's best device;
+    - work that lies between heads and tails, divided over the devices (`window_bound`).
+
+    Graphs too large for all of it get fewer ancestors looked at, then none.
+    """
+    allowed = roomy(problem)
+    relaxed = relax(problem, allowed, queue_pairs(problem, allowed))
+    heads = _heads(relaxed)
+    tails = _heads(mirror(relaxed))[::-1]
+    return max(
+        work_bound(problem),
+        group_bound(relaxed, heads, tails),
+        window_bound(problem, relaxed, heads, tails),
+    )
+
+
+def group_bound(relaxed: Relaxed, heads: Floats, tails: Floats) -> float:
+    """Seconds that some group needs, from the heads to the tails of its ops, on its best device.
+
+    Args:
+        relaxed: the problem.
+        heads: (num_ops, num_classes) seconds before the start of each op.
+        tails: (num_ops, num_classes) seconds after its end.
+    """
+    num_groups, num_classes = relaxed.allowed.shape
+    least = np.full((num_groups, num_classes), np.inf)
+    order = np.argsort(relaxed.group, kind="stable")
+    ends = np.cumsum(np.bincount(relaxed.group))
+    for group, c in zip(*np.nonzero(relaxed.allowed), strict=True):
+        ops = order[ends[group - 1] if group else 0 : ends[group]]
+        seconds = relaxed.seconds[ops, c]
+        head, tail = heads[ops, c], tails[ops, c]
+        least[group, c] = (head + seconds + tail).max()
+        busy = seconds > 0
+        if busy.sum() > 1:
+            overhead = relaxed.overhead[c]
+            machine = one_machine(head[busy], seconds[busy] + overhead, tail[busy] - overhead)
+            least[group, c] = max(least[group, c], machine)
+    return float(least.min(axis=1).max())
+
+
+def _heads(relaxed: Relaxed) -> Floats:
+    num_ops, num_classes = relaxed.seconds.shape
+    reach = min(MOST_ANCESTORS, ANCESTORS_IN_ALL // (num_ops * num_classes))
+    if reach < LEAST_ANCESTORS:
+        heads: Floats = path_heads(relaxed)
+    else:
+        heads = join_heads(relaxed, reach)
+    return heads

@@ -1,0 +1,133 @@
+"""What bounds know of a problem: ops in topological order, classes of devices, delays of edges."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placeto.graph import Floats, Ints
+from placeto.order import compressed, topological_order
+from placeto.problem import Bools, PlacementProblem
+
+
+class Classes(NamedTuple):
+    """Devices of one kind and launch overhead, taken together.
+
+    A bound that knows only the class of an op's device, and whether two ops are on one device,
+    holds for every placement: pins within a class and slower channels are relaxed.
+    """
+
+    of_device: Ints  # (num_devices,) class
+    first: Ints  # (num_classes,) a device of each
+    size: Ints  # (num_classes,) devices
+    overhead: Floats  # (num_classes,) s, launch overhead
+
+
+class Relaxed(NamedTuple):
+    """A problem for the compiled functions; ops are numbered in topological order.
+
+    An edge leads from a producer to a consumer; tensors between the same two are one edge with the
+    bytes of the largest. From a device of class j to another one of class k nothing of b bytes gets
+    in less than `b * rate[j, k] + latency[j, k]` seconds.
+    """
+
+    start: Ints  # (num_ops + 1,) edges of each consumer
+    producer: Ints  # (num_edges,)
+    bytes: Floats  # (num_edges,)
+    wait: Floats  # (num_edges, num_classes) s from finish to start on the same device
+    seconds: Floats  # (num_ops, num_classes) s
+    group: Ints  # (num_ops,)
+    allowed: Bools  # (num_groups, num_classes)
+    several: Bools  # (num_classes,) whether the class has another device
+    overhead: Floats  # (num_classes,) s
+    rate: Floats  # (num_classes, num_classes) s/byte
+    latency: Floats  # (num_classes, num_classes) s, infinite if there is no such pair
+    lag_first: bool  # whether the overhead comes before the op, as it does in the mirror
+
+
+def device_classes(problem: PlacementProblem) -> Classes:
+    """The classes of a cluster's devices."""
+    keys = [(d.kind, d.launch_overhead_seconds) for d in problem.cluster.devices]
+    distinct = list(dict.fromkeys(keys))
+    of_device = np.array([distinct.index(key) for key in keys])
+    return Classes(
+        of_device=of_device,
+        first=np.array([keys.index(key) for key in distinct]),
+        size=np.bincount(of_device),
+        overhead=np.array([overhead for _, overhead in distinct]),
+    )
+
+
+def allowed_classes(allowed: Bools, classes: Classes) -> Bools:
+    """(num_groups, num_classes) whether any device of the class is allowed."""
+    columns = [allowed[:, classes.of_device == c].any(axis=1) for c in range(len(classes.size))]
+    return np.stack(columns, axis=1)
+
+
+def relax(problem: PlacementProblem, allowed: Bools, pairs: tuple[Ints, Ints]) -> Relaxed:
+    """The relaxed problem.
+
+    Args:
+        problem: what is placed.
+        allowed: (num_groups, num_devices) where groups may be.
+        pairs: ops of one group, first and second, two (n,) arrays: the second starts when the
+            device is free of the first, whatever the placement.
+    """
+    graph, num_ops = problem.graph, problem.graph.num_ops
+    classes = device_classes(problem)
+    source = np.concatenate([graph.tensor_producer[graph.edge_tensor], pairs[0]])
+    target = np.concatenate([graph.edge_consumer, pairs[1]])
+    size = np.concatenate([graph.tensor_bytes[graph.edge_tensor], np.zeros_like(pairs[0])])
+    order = topological_order(num_ops, source, target)
+    position = np.empty(num_ops, dtype=np.int64)
+    position[order] = np.arange(num_ops)
+    key, index = np.unique(position[target] * num_ops + position[source], return_inverse=True)
+    largest = np.zeros(len(key))
+    np.maximum.at(largest, index, size)
+    start, producer = compressed(num_ops, key // num_ops, key % num_ops)
+    seconds = problem.op_seconds[order][:, classes.first]
+    rate, latency = _moves(problem, classes)
+    return Relaxed(
+        start=start,
+        producer=producer,
+        bytes=largest,
+        wait=np.where(seconds > 0, classes.overhead, 0.0)[producer],
+        seconds=seconds,
+        group=problem.op_group[order],
+        allowed=allowed_classes(allowed, classes),
+        several=classes.size > 1,
+        overhead=classes.overhead,
+        rate=rate,
+        latency=latency,
+        lag_first=False,
+    )
+
+
+def mirror(relaxed: Relaxed) -> Relaxed:
+    """The same with time running backwards: op o is op num_ops - 1 - o, ends are starts."""
+    num_ops, num_edges = len(relaxed.group), len(relaxed.producer)
+    consumer = np.repeat(np.arange(num_ops), np.diff(relaxed.start))
+    start, edges = compressed(num_ops, num_ops - 1 - relaxed.producer, np.arange(num_edges))
+    return relaxed._replace(
+        start=start,
+        producer=num_ops - 1 - consumer[edges],
+        bytes=relaxed.bytes[edges],
+        wait=relaxed.wait[edges],
+        seconds=relaxed.seconds[::-1].copy(),
+        group=relaxed.group[::-1].copy(),
+        rate=relaxed.rate.T.copy(),
+        latency=relaxed.latency.T.copy(),
+        lag_first=not relaxed.lag_first,
+    )
+
+
+def _moves(problem: PlacementProblem, classes: Classes) -> tuple[Floats, Floats]:
+    """Least seconds a byte and least latency between classes."""
+    count = len(classes.size)
+    rate, latency = np.full((2, count, count), np.inf)
+    between = problem.cluster.channel_between
+    for source, destination in np.argwhere(between >= 0):
+        channel = problem.cluster.channels[between[source, destination]]
+        pair = classes.of_device[source], classes.of_device[destination]
+        rate[pair] = min(rate[pair], 1 / channel.bandwidth)
+        latency[pair] = min(latency[pair], channel.latency_seconds)
+    return np.where(np.isfinite(rate), rate, 0.0), latency

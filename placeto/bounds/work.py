@@ -1,0 +1,152 @@
+"""Work over devices: what cannot be done faster even if it is divided at will."""
+
+import numpy as np
+
+from placeto.bounds.memory import group_parameters, roomy
+from placeto.bounds.relaxed import Classes, Relaxed, allowed_classes, device_classes
+from placeto.graph import Floats, Ints
+from placeto.problem import PlacementProblem
+
+MANY_GROUPS = 4096  # above, no linear program is solved
+LEVELS = 300  # of heads and of tails that windows are tried at
+
+
+def work_bound(problem: PlacementProblem) -> float:
+    """Seconds that the devices need if they share out the groups' work and never wait.
+
+    An op holds its device for its seconds and, if these are not 0, for the launch overhead; only
+    the last overhead on each device may lie beyond the last finish. Groups may be divided; their
+    parameters must fit (a linear program, see `best_prices`).
+    """
+    classes = device_classes(problem)
+    held = _held(problem, classes)
+    parameters = group_parameters(problem).astype(float)
+    room = np.bincount(classes.of_device, weights=problem.memory_limit)
+    bound = 0.0
+    for time, memory in best_prices(problem, classes):
+        cost = _priced(held, time / classes.size) + parameters[:, None] * memory
+        bound = max(bound, float(cost.min(axis=1).sum() - memory @ room - time @ classes.overhead))
+    return bound
+
+
+def best_prices(problem: PlacementProblem, classes: Classes) -> list[tuple[Floats, Floats]]:
+    """Prices of devices' time and memory, for which work costs no more than the step time.
+
+    Let T be the step time, and x the share of a group on a class of m devices. Their ops hold them
+    for sum(held x) <= m (T + overhead), and sum(parameters x) <= memory. With prices that are not
+    negative, y of time adding up to 1 over the classes and z of bytes, any placement has
+
+        T >= sum over groups of min over classes (y held / m + z parameters)
+             - sum over classes (y overhead + z memory),
+
+    the dual of the linear program that divides groups to make T least. Any such prices prove a
+    bound; the program's own prove the best.
+
+    Returns:
+        (num_classes,) y and z, several of them; without the program where there are many groups.
+    """
+    held = _held(problem, classes)
+    count = len(classes.size)
+    zero = np.zeros(count)
+    by_number = classes.size / classes.size.sum()
+    whole = np.where(np.isfinite(held), held, 0.0).sum(axis=0)
+    whole = np.maximum(whole, max(whole.max() * 1e-9, np.finfo(float).tiny))
+    speed = classes.size * (whole.min() / whole)
+    prices = [(by_number, zero), (speed / speed.sum(), zero)]
+    if count > 1 and len(held) <= MANY_GROUPS:
+        prices += _solved(problem, classes, held)
+    return prices
+
+
+def window_bound(
+    problem: PlacementProblem, relaxed: Relaxed, heads: Floats, tails: Floats
+) -> float:
+    """Seconds that are left for the work of ops that start late and end early.
+
+    Ops with heads from a on and tails from b on all run in a window of T - a - b seconds; so T is
+    at least a + b and what their work needs, by prices of the devices' time.
+
+    Args:
+        problem: what is placed.
+        relaxed: its relaxed form.
+        heads: (num_ops, num_classes) seconds before the start of each op.
+        tails: (num_ops, num_classes) seconds after its end.
+    """
+    classes = device_classes(problem)
+    may = relaxed.allowed[relaxed.group]
+    head, tail = heads.min(axis=1), tails.min(axis=1)
+    some = (relaxed.seconds > 0).any(axis=1)
+    if not some.any():
+        return 0.0
+    held = relaxed.seconds + np.where(relaxed.seconds > 0, classes.overhead, 0.0)
+    held = np.where(may, held, np.inf)[some]
+    row, first = _levels(head[some])
+    column, last = _levels(tail[some])
+    bound = 0.0
+    for time, _ in best_prices(problem, classes):
+        table = np.zeros((len(first), len(last)))
+        np.add.at(table, (row, column), _priced(held, time / classes.size).min(axis=1))
+        inside = table[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
+        needed = first[:, None] + last + inside - time @ classes.overhead
+        bound = max(bound, float(needed[inside > 0].max(initial=0.0)))
+    return bound
+
+
+def _held(problem: PlacementProblem, classes: Classes) -> Floats:
+    """(num_groups, num_classes) seconds that a group holds its device; infinite if not allowed."""
+    seconds = problem.op_seconds[:, classes.first]
+    held = seconds + np.where(seconds > 0, classes.overhead, 0.0)
+    columns = [np.bincount(problem.op_group, weights=column) for column in held.T]
+    allowed = allowed_classes(roomy(problem), classes)
+    return np.where(allowed, np.stack(columns, axis=1), np.inf)
+
+
+def _priced(held: Floats, prices: Floats) -> Floats:
+    """Held seconds times prices; infinite where an op or a group is not allowed."""
+    can = np.isfinite(held)
+    return np.where(can, np.where(can, held, 0.0) * prices, np.inf)
+
+
+def _levels(values: Floats) -> tuple[Ints, Floats]:
+    """Which of a few levels, all values of the array, each value is at or above; and these."""
+    levels = np.unique(np.quantile(values, np.linspace(0, 1, LEVELS), method="lower"))
+    index: Ints = np.searchsorted(levels, values, side="right") - 1
+    return index, levels
+
+
+def _solved(
+    problem: PlacementProblem, classes: Classes, held: Floats
+) -> list[tuple[Floats, Floats]]:
+    """The prices of the linear program; none if it was not solved."""
+    from scipy.optimize import linprog  # slow to import
+    from scipy.sparse import csr_array
+
+    num_groups, count = held.shape
+    group, of_class = np.nonzero(np.isfinite(held))
+    columns = np.arange(len(group))
+    scale = max(float(held[group, of_class].max()), np.finfo(float).tiny)
+    parameters = group_parameters(problem).astype(float)
+    room = np.bincount(classes.of_device, weights=problem.memory_limit)
+    largest = max(float(parameters.max()), 1.0)
+    time_row, step = np.arange(count), np.full(count, len(group))
+    entries = np.concatenate([
+        held[group, of_class] / classes.size[of_class] / scale, -np.ones(count),
+        parameters[group] / largest,
+    ])  # fmt: skip
+    rows = np.concatenate([of_class, time_row, count + of_class])
+    shape = (2 * count, len(group) + 1)
+    answer = linprog(
+        np.append(np.zeros(len(group)), 1.0),
+        A_ub=csr_array((entries, (rows, np.concatenate([columns, step, columns]))), shape),
+        b_ub=np.concatenate([classes.overhead / scale, room / largest]),
+        A_eq=csr_array((np.ones(len(group)), (group, columns)), (num_groups, shape[1])),
+        b_eq=np.ones(num_groups),
+        method="highs",
+    )
+    if answer.status != 0:
+        return []
+    price = np.maximum(-answer.ineqlin.marginals, 0.0)
+    time, memory = price[:count], price[count:]
+    if time.sum() <= 0:
+        return []
+    return [(time / time.sum(), memory / time.sum() * scale / largest)]

@@ -1,0 +1,53 @@
+"""Every placement of small problems, and random problems to enumerate."""
+
+import itertools
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from placeto import PlacementProblem
+from placeto.graph import Floats, Ints
+from placeto.simulation import Outcomes, simulate_many
+from tests.strategies import problems
+
+MOST_PLACEMENTS = 600
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """A problem with all placements that obey its pins and kinds, simulated."""
+
+    problem: PlacementProblem
+    placements: Ints  # (num_placements, num_groups)
+    outcomes: Outcomes
+
+    @property
+    def least(self) -> float:
+        """The shortest step time."""
+        return float(self.outcomes.step_time.min())
+
+    @property
+    def least_feasible(self) -> float:
+        """The shortest step time of a feasible placement; infinite if there is none."""
+        times: Floats = self.outcomes.step_time[self.outcomes.feasible]
+        return float(times.min(initial=np.inf))
+
+
+def enumerate_all(problem: PlacementProblem) -> Enumerated:
+    devices = [np.flatnonzero(row) for row in problem.allowed]
+    placements = np.array(list(itertools.product(*devices)))
+    return Enumerated(problem, placements, simulate_many(problem, placements))
+
+
+@st.composite
+def enumerated(draw: st.DrawFn, max_ops: int = 9) -> Enumerated:
+    """Random problems, some with pins and some with little memory."""
+    problem = draw(problems(max_ops))
+    if draw(st.booleans()):
+        group = draw(st.integers(0, problem.num_groups - 1))
+        device = draw(st.sampled_from(np.flatnonzero(problem.allowed[group]).tolist()))
+        problem = replace(problem, grouping=problem.op_group, pins={group: device})
+    assume(problem.allowed.sum(axis=1).prod() <= MOST_PLACEMENTS)
+    return enumerate_all(problem)
