@@ -32,6 +32,8 @@ class Placement:
         evaluations: placements simulated in finding it.
         wall_seconds: seconds it took to find.
         interrupted: whether Ctrl-C ended the search before its time.
+        lower_bound: seconds that the placer has proven no feasible placement to be below; 0 if
+            it proves nothing, infinite if there is no feasible placement.
     """
 
     problem: PlacementProblem
@@ -44,6 +46,7 @@ class Placement:
     evaluations: int = 1
     wall_seconds: float = 0.0
     interrupted: bool = False
+    lower_bound: float = 0.0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Placement):

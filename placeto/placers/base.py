@@ -37,6 +37,8 @@ class Incumbent:
         progress: told of what is going on, in single lines.
         devices: (num_groups,) the best placement, or None before the first.
         evaluations: placements simulated so far.
+        lower_bound: seconds that the placer has proven no feasible placement to be below; infinite
+            if it has proven that there is none.
     """
 
     problem: PlacementProblem
@@ -48,6 +50,7 @@ class Incumbent:
     peak_memory: Ints | None = None
     feasible: bool = False
     evaluations: int = 0
+    lower_bound: float = 0.0
     _excess: float = np.inf
 
     @property
@@ -59,6 +62,10 @@ class Incumbent:
     def expired(self) -> bool:
         """Whether the budget is spent."""
         return self.seconds >= self.budget_seconds
+
+    def prove(self, seconds: float) -> None:
+        """Takes note that no feasible placement's step time is below so many seconds."""
+        self.lower_bound = max(self.lower_bound, seconds)
 
     def offer(self, devices: ArrayLike) -> float:
         """Simulates one placement; returns its step time in seconds."""

@@ -8,9 +8,14 @@ import numpy as np
 
 from placeto.errors import PlacetoError
 from placeto.placement import Placement
-from placeto.placers.base import Incumbent, Progress, silent
+from placeto.placers.annealing import place_annealing
+from placeto.placers.baechi import place_m_etf, place_m_sct, place_m_topo
+from placeto.placers.base import Incumbent, NotApplicable, Progress, silent
 from placeto.placers.etf import place_etf
 from placeto.placers.expert import place_expert
+from placeto.placers.heft import place_heft
+from placeto.placers.metis import place_metis
+from placeto.placers.scotch import place_mincut, place_scotch
 from placeto.placers.single import place_cpu, place_random, place_single
 from placeto.problem import PlacementProblem
 
@@ -39,6 +44,16 @@ def _place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
     place_placeto(incumbent, rng)
 
 
+def _place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
+    try:
+        from placeto.placers.exact import place_exact  # ortools is slow to import
+    except ModuleNotFoundError as error:
+        raise NotApplicable(
+            f"exact needs OR-tools ({error}); pip install 'placeto[solvers]'"
+        ) from error
+    place_exact(incumbent, rng)
+
+
 PLACERS: dict[str, Placer] = {
     placer.name: placer
     for placer in (
@@ -46,7 +61,16 @@ PLACERS: dict[str, Placer] = {
         Placer("cpu", "the best device of kind cpu", place_cpu),
         Placer("random", "the best of 100 random placements", place_random),
         Placer("expert", "blocks for vision models, layers for sequence models", place_expert),
+        Placer("scotch", "Scotch's static mapping onto all devices", place_scotch),
+        Placer("mincut", "Scotch's static mapping onto all but the CPUs", place_mincut),
+        Placer("metis", "partitioning by METIS, a part for each device", place_metis),
         Placer("etf", "earliest finish under memory limits", place_etf),
+        Placer("heft", "earliest finish by upward rank (Topcuoglu et al. 2002)", place_heft),
+        Placer("m-topo", "devices filled in topological order (Baechi)", place_m_topo),
+        Placer("m-etf", "the group that can start first, again and again (Baechi)", place_m_etf),
+        Placer("m-sct", "m-ETF that waits for favourite children (Baechi)", place_m_sct),
+        Placer("exact", "the best of all, proven, of up to 40 groups", _place_exact, anytime=True),
+        Placer("annealing", "simulated annealing of many moves", place_annealing, anytime=True),
         Placer(
             "placeto",
             "an agent trained on the graph by REINFORCE (Addanki et al. 2019)",
@@ -122,4 +146,5 @@ def place(
         evaluations=incumbent.evaluations,
         wall_seconds=incumbent.seconds,
         interrupted=interrupted,
+        lower_bound=incumbent.lower_bound,
     )

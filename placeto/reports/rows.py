@@ -60,7 +60,7 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
         "single_device_step_time": seconds(base.single.step_time),
         "single_device_feasible": base.single.feasible,
         "ratio": ratio(placement.step_time, base.single.step_time),
-        "lower_bound": seconds(base.lower_bound),
+        "lower_bound": seconds(max(base.lower_bound, placement.lower_bound)),
         "gap": gap(placement, base),
         "infeasibility": base.infeasibility,
         "feasible": placement.feasible,
@@ -104,7 +104,9 @@ def device_rows(placement: Placement) -> list[Row]:
 
 def gap(placement: Placement, base: Baseline) -> float | None:
     """At most how many times the optimum a feasible placement's step time is; else null."""
-    return ratio(placement.step_time, base.lower_bound) if placement.feasible else None
+    if not placement.feasible:
+        return None
+    return ratio(placement.step_time, max(base.lower_bound, placement.lower_bound))
 
 
 def seconds(value: float) -> float | None:

@@ -1,16 +1,21 @@
 """What holds for every placer that ends by itself."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import PlacementProblem, PlacetoError, place, simulate
+from placeto.initial import all_on
 from placeto.placers import PLACERS, Incumbent, NotApplicable, Placer
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import problems
 
 METHODS = [placer.name for placer in PLACERS.values() if not placer.anytime]
+WITH_MEMORY = ["scotch", "mincut", "metis", "etf", "heft", "m-topo", "m-etf", "m-sct"]
+WITHOUT_CPU = [method for method in METHODS if method != "cpu"]
 CHAIN = make_graph({"a": 1.0, "b": 2.0, "c": 1.0}, [("a", 4, ["b"]), ("b", 4, ["c"])])
 
 
@@ -44,7 +49,7 @@ def test_pins_kernels_and_colocation_are_obeyed(problem, method):
             assert by_op[name] == first.setdefault(key, by_op[name])
 
 
-@given(problem=problems(max_ops=20), method=st.sampled_from(["single", "random", "etf"]))
+@given(problem=problems(max_ops=20), method=st.sampled_from(WITHOUT_CPU))
 def test_what_a_placement_says_of_itself_is_what_is_simulated(problem, method):
     placement = place(problem, method)
     schedule = simulate(problem, placement.devices)
@@ -53,9 +58,24 @@ def test_what_a_placement_says_of_itself_is_what_is_simulated(problem, method):
     assert placement.feasible == schedule.feasible
 
 
-@given(problem=problems(max_ops=20), method=st.sampled_from(["single", "random", "expert", "etf"]))
+@given(problem=problems(max_ops=20), method=st.sampled_from(WITHOUT_CPU))
 def test_the_same_seed_gives_the_same_placement(problem, method):
     assert place(problem, method, seed=5) == place(problem, method, seed=5)
+
+
+@pytest.mark.parametrize("method", WITH_MEMORY)
+def test_what_does_not_fit_on_one_device_is_split(method):
+    names = [f"op{number}" for number in range(9)]
+    graph = make_graph(
+        dict.fromkeys(names, 1.0),
+        [(a, 10, [b]) for a, b in pairwise(names)],
+        param_bytes=dict.fromkeys(names, 10),
+        temp_bytes={"op4": 15},
+    )
+    # op4's parameters, its input, output and scratch space leave room for one group more.
+    problem = make_problem(graph, make_cluster(3, memory=60))
+    assert not simulate(problem, all_on(problem, 0)).feasible
+    assert place(problem, method).feasible
 
 
 def test_other_seeds_draw_other_placements():
@@ -74,7 +94,7 @@ def test_random_is_the_best_of_a_hundred():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "eft"}, "no placer is called 'eft'; did you mean etf"),
+        ({"method": "eft"}, "no placer is called 'eft'; did you mean heft"),
         ({"method": "etf", "budget_seconds": 0}, "budget is 0 seconds"),
         ({"method": "etf", "budget_seconds": float("nan")}, "budget is nan seconds"),
         ({"method": "etf", "seed": -1}, "seed is -1"),

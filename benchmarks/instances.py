@@ -1,0 +1,171 @@
+"""Thirty small problems with names and proven optima: `python -m benchmarks.instances`.
+
+A name says it all: `training-9-three-shared` is a training step of nine layers on three equal
+devices with one bus. The command proves the optimum of each with `exact` and writes
+`results/instances.json`. As in PyVRP's benchmarks, a method is then judged by its gap to these.
+"""
+
+import json
+import platform
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.families import family_graph
+from placeto import Channel, Cluster, Device, PlacementProblem, place, simulate
+from placeto.initial import all_on
+from placeto.placement import Placement
+
+RESULTS = Path(__file__).parent / "results" / "instances.json"
+BUDGET_SECONDS = 120.0
+LAUNCH_SECONDS = 5.7e-6
+# bytes/s: an output takes 0.1 to 1 ms, a third of an op's time, or as long as an op.
+BANDWIDTH = {"ample": 10e9, "unequal": 10e9, "tight": 10e9, "shared": 3e9, "multicast": 3e9,
+             "scarce": 1e9}  # fmt: skip
+TIGHT = 0.65  # of what the whole graph needs on one device
+NAMES = (
+    "chain-12-two-unequal",
+    "chain-11-three-unequal",
+    "chain-12-two-tight",
+    "chain-10-three-tight",
+    "chain-9-four-scarce",
+    "fork-12-two-ample",
+    "fork-11-three-shared",
+    "fork-10-four-multicast",
+    "fork-12-two-tight",
+    "fork-11-three-unequal",
+    "diamonds-12-two-shared",
+    "diamonds-11-three-multicast",
+    "diamonds-9-four-unequal",
+    "diamonds-11-three-tight",
+    "diamonds-10-four-ample",
+    "layered-12-two-multicast",
+    "layered-11-three-ample",
+    "layered-10-four-scarce",
+    "layered-12-two-unequal",
+    "layered-11-three-tight",
+    "series_parallel-12-two-scarce",
+    "series_parallel-11-three-shared",
+    "series_parallel-10-four-ample",
+    "series_parallel-12-three-unequal",
+    "series_parallel-12-four-multicast",
+    "training-12-two-ample",
+    "training-10-three-shared",
+    "training-9-four-multicast",
+    "training-12-two-tight",
+    "training-10-three-unequal",
+)
+
+
+class Instance(NamedTuple):
+    """A problem, and what it is called."""
+
+    name: str
+    problem: PlacementProblem
+
+
+def instances() -> Iterator[Instance]:
+    """The thirty, in the order of their names' list."""
+    for name in NAMES:
+        yield Instance(name, instance(name))
+
+
+def instance(name: str) -> PlacementProblem:
+    """The problem of a name: family, ops (layers of `training`), devices, what they are like."""
+    family, size, devices, network = name.split("-")
+    graph = family_graph(name, family, int(size), np.random.default_rng(zlib.crc32(name.encode())))
+    count = {"two": 2, "three": 3, "four": 4}[devices]
+    problem = PlacementProblem(graph, _cluster(count, network), "colocation")
+    if network != "tight":
+        return problem
+    whole = simulate(problem, all_on(problem, 0)).peak_memory[0]
+    return PlacementProblem(graph, _cluster(count, network, int(TIGHT * whole)), "colocation")
+
+
+def optima() -> dict[str, float]:
+    """Instance -> seconds of its best placement, from the committed results."""
+    rows = json.loads(RESULTS.read_text())["rows"]
+    return {row["instance"]: row["optimum"] for row in rows}
+
+
+def _cluster(count: int, network: str, memory_bytes: int = 10**12) -> Cluster:
+    """`count` devices; the last is a CPU where they are `unequal`.
+
+    `shared` is one bus, `multicast` one channel a device, else there is one a pair.
+    """
+    names = tuple(f"device_{index}" for index in range(count))
+    pairs = [((a,), (b,)) for a in names for b in names if a != b]
+    ends: list[tuple[tuple[str, ...], tuple[str, ...]]]
+    if network == "shared":
+        ends = [(names, names)]
+    elif network == "multicast":
+        ends = [((a,), tuple(b for b in names if b != a)) for a in names]
+    else:
+        ends = pairs
+    return Cluster(
+        name=f"{count}-{network}",
+        devices=tuple(
+            Device(
+                name,
+                "cpu" if network == "unequal" and name == names[-1] else "gpu",
+                memory_bytes,
+                LAUNCH_SECONDS,
+            )
+            for name in names
+        ),
+        channels=tuple(
+            Channel(
+                name=f"channel_{index}",
+                sources=sources,
+                destinations=destinations,
+                bandwidth=BANDWIDTH[network],
+                latency_seconds=1e-5,
+                overhead_seconds=25e-6,
+                multicast=network == "multicast",
+            )
+            for index, (sources, destinations) in enumerate(ends)
+        ),
+    )
+
+
+def run() -> int:
+    """Proves the thirty optima and writes them; exit status 1 where one was not proven in time."""
+    rows = []
+    place(instance(NAMES[0]), "exact")  # compiles
+    for name, problem in instances():
+        placement = place(problem, "exact", BUDGET_SECONDS)
+        row = _row(name, problem, placement)
+        print(f"{name}: {row['optimum'] * 1e3:.3f} ms, {row['wall_seconds']:.2f} s", flush=True)
+        if placement.lower_bound < placement.step_time * (1 - 1e-8):
+            print(f"{name}: not proven: no placement is below {placement.lower_bound} s")
+            return 1
+        rows.append(row)
+    document = {
+        "command": "python -m benchmarks.instances",
+        "machine": f"{platform.machine()}, 2 shared cores, Python {platform.python_version()}",
+        "rows": rows,
+    }
+    RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+    return 0
+
+
+def _row(name: str, problem: PlacementProblem, placement: Placement) -> dict[str, Any]:
+    return {
+        "instance": name,
+        "ops": problem.graph.num_ops,
+        "groups": problem.num_groups,
+        "devices": problem.num_devices,
+        "optimum": placement.step_time,
+        "feasible": placement.feasible,
+        "placement": "".join(map(str, placement.devices.tolist())),
+        "evaluations": placement.evaluations,
+        "wall_seconds": round(placement.wall_seconds, 3),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,139 @@
+"""Simulated annealing over placements."""
+
+import numpy as np
+
+from placeto.graph import Floats, Ints
+from placeto.initial import all_on, expert_placement
+from placeto.placers.annealing.config import AnnealingConfig
+from placeto.placers.annealing.moves import neighbourhood, propose_many
+from placeto.placers.base import Incumbent
+from placeto.placers.etf import earliest_finish
+from placeto.placers.heft import heterogeneous_earliest_finish
+from placeto.placers.repair import offer_repaired
+from placeto.problem import PlacementProblem
+from placeto.units import format_seconds
+
+REPORTS = 100  # lines of progress in the whole budget
+# What a placement that does not fit costs, as shares of the shortest start: at all, and if all of
+# the graph's memory is over the limit.
+ANY_EXCESS, WHOLE_EXCESS = 0.1, 4.0
+# Of fewer groups, each is a larger share of the step: the search is as much hotter.
+TEMPERATE_GROUPS = 100
+
+
+def place_annealing(incumbent: Incumbent, rng: np.random.Generator) -> None:
+    """Simulated annealing for as long as the budget lasts; see `anneal`."""
+    anneal(incumbent, rng, AnnealingConfig())
+
+
+def anneal(incumbent: Incumbent, rng: np.random.Generator, config: AnnealingConfig) -> None:
+    """Simulated annealing (Kirkpatrick, Gelatt & Vecchi 1983), restarted some times.
+
+    It starts from the best of one device, the expert's placement, earliest finish and HEFT; the
+    last time from the best placement found, less hot. In each step several neighbours of the
+    present placement are simulated over all cores, each by one of the moves of `Move`; of those
+    that the rule of Metropolis et al. (1953) accepts, the one that costs least is the next. A
+    placement costs its step time and, where it does not fit, so much more that the search leaves
+    it soon. The temperature falls with the budget: with the clock, or with the placements
+    simulated if these are limited, and then the result depends on the generator alone.
+
+    Args:
+        incumbent: what is offered to.
+        rng: draws the moves.
+        config: settings.
+    """
+    problem = incumbent.problem
+    _offer_starts(incumbent)
+    space = neighbourhood(problem)
+    if len(space.movable) <= 1:  # every placement is among the starts
+        return
+    scale = incumbent.step_time or 1.0
+    heat = scale * max(TEMPERATE_GROUPS / problem.num_groups, 1.0)
+    start = present, cost = _best(incumbent, scale)
+    candidates = np.empty((config.candidates, problem.num_groups), dtype=np.int64)
+    stage = reports = 0
+    while (spent := _share_spent(incumbent, config)) < 1 and not incumbent.expired:
+        number, temperature = config.stage(spent)
+        if number > stage:
+            stage = number
+            present, cost = start if number < config.restarts else _best(incumbent, scale)
+        propose_many(space, present, candidates, rng)
+        found = incumbent.offer_many(candidates)
+        costs = placement_costs(problem, found.step_time, found.peak_memory, scale)
+        taken = accepted(costs - cost, heat * temperature, rng.random(len(candidates)))
+        if taken is not None:
+            present, cost = candidates[taken].copy(), costs[taken]
+        if spent * REPORTS >= reports:
+            reports += 1
+            incumbent.progress(
+                f"annealing: {spent:.0%} of the budget, best {format_seconds(incumbent.step_time)}"
+            )
+
+
+def placement_costs(
+    problem: PlacementProblem, step_time: Floats | np.float64, peak_memory: Ints, scale: float
+) -> Floats:
+    """What the search makes small: step time, and more where a placement does not fit in memory.
+
+    Args:
+        problem: what is placed.
+        step_time: (...) seconds.
+        peak_memory: (..., num_devices) bytes.
+        scale: seconds that memory over the limit is reckoned in.
+
+    Returns:
+        (...) seconds.
+    """
+    over = np.maximum(peak_memory - problem.memory_limit, 0).sum(axis=-1)
+    share = over / max(int(problem.group_memory.sum()), 1)
+    costs: Floats = step_time + scale * (ANY_EXCESS * (over > 0) + WHOLE_EXCESS * share)
+    return costs
+
+
+def accepted(rises: Floats, temperature: float, draws: Floats) -> int | None:
+    """The cheapest of the candidates that Metropolis's rule accepts.
+
+    Args:
+        rises: (candidates,) seconds that each costs more than the present placement.
+        temperature: seconds.
+        draws: (candidates,) uniform numbers from [0, 1).
+
+    Returns:
+        Which; None if the rule accepts none.
+    """
+    passed = draws < np.exp(-np.maximum(rises, 0.0) / temperature)
+    if not passed.any():
+        return None
+    return int(np.where(passed, rises, np.inf).argmin())
+
+
+def _offer_starts(incumbent: Incumbent) -> None:
+    problem = incumbent.problem
+    incumbent.offer_many(
+        [
+            *(all_on(problem, device) for device in range(problem.num_devices)),
+            expert_placement(problem),
+        ]
+    )
+    for start in (
+        earliest_finish,
+        lambda problem: heterogeneous_earliest_finish(problem, queues=False).devices,
+        lambda problem: heterogeneous_earliest_finish(problem, queues=True).devices,
+    ):
+        if incumbent.expired:
+            return
+        offer_repaired(incumbent, start(problem))
+
+
+def _best(incumbent: Incumbent, scale: float) -> tuple[Ints, Floats]:
+    """The best placement so far and what it costs."""
+    assert incumbent.devices is not None and incumbent.peak_memory is not None
+    return incumbent.devices, placement_costs(
+        incumbent.problem, np.float64(incumbent.step_time), incumbent.peak_memory, scale
+    )
+
+
+def _share_spent(incumbent: Incumbent, config: AnnealingConfig) -> float:
+    if config.max_evaluations is not None:
+        return incumbent.evaluations / config.max_evaluations
+    return incumbent.seconds / incumbent.budget_seconds

@@ -1,0 +1,88 @@
+"""Partitioning by METIS."""
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from placeto.graph import Floats, Ints
+from placeto.placers.base import Incumbent, NotApplicable
+from placeto.placers.costs import device_speeds
+from placeto.placers.partition import PartitionGraph, partition_graph
+from placeto.placers.repair import moved_where_allowed, offer_repaired
+
+IMBALANCE = 0.03
+MAX_SEED = 2**31 - 1
+
+
+def place_metis(incumbent: Incumbent, rng: np.random.Generator) -> None:
+    """A part for each device: few bytes between parts, each part with its device's share of work.
+
+    METIS by Karypis & Kumar (1998, "A fast and high quality multilevel scheme for partitioning
+    irregular graphs"). Weights are those of `partition_graph`; a device's share is that of its
+    speed in the sum of all speeds (`device_speeds`), at most 3% more where vertices are small.
+    METIS knows neither pins nor memory: groups that are then where they may not be move (see
+    `moved_where_allowed`), and what does not fit is offered and then repaired (see `repair`).
+
+    Raises:
+        NotApplicable: pymetis is not installed.
+    """
+    problem = incumbent.problem
+    devices = np.arange(problem.num_devices)
+    graph, _ = partition_graph(problem, devices)
+    speeds = device_speeds(problem, devices)
+    parts, _ = metis_parts(graph, speeds / speeds.sum(), int(rng.integers(MAX_SEED)))
+    offer_repaired(incumbent, moved_where_allowed(problem, parts))
+
+
+def metis_parts(graph: PartitionGraph, shares: Floats, seed: int) -> tuple[Ints, int]:
+    """Cuts a graph into parts.
+
+    Args:
+        graph: what is cut.
+        shares: (num_parts,) of each part in the weight of all vertices; they add up to 1.
+        seed: of METIS's random numbers, less than 2**31.
+
+    Returns:
+        (num_vertices,) part of each vertex, and the weight of the edges cut as METIS counts it.
+
+    Raises:
+        NotApplicable: pymetis is not installed.
+    """
+    try:
+        import pymetis
+    except ImportError as error:
+        raise NotApplicable(f"metis needs pymetis ({error}); pip install 'placeto[solvers]'") from (
+            error
+        )
+    with _no_stdout():
+        cut, parts = pymetis.part_graph(
+            len(shares),
+            pymetis.CSRAdjacency(graph.start, graph.neighbour),
+            vweights=graph.vertex_weight,
+            eweights=graph.edge_weight,
+            tpwgts=shares.tolist(),
+            options=pymetis.Options(seed=seed, ufactor=round(IMBALANCE * 1000)),
+        )
+    return np.array(parts, dtype=np.int64), cut
+
+
+@contextlib.contextmanager
+def _no_stdout() -> Iterator[None]:
+    # METIS prints to the file descriptor where a vertex outweighs the share of its part.
+    flush_c = ctypes.CDLL(None).fflush
+    sys.stdout.flush()
+    flush_c(None)
+    saved = os.dup(1)
+    sink = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(sink, 1)
+        yield
+    finally:
+        flush_c(None)
+        os.dup2(saved, 1)
+        os.close(saved)
+        os.close(sink)

@@ -1,0 +1,160 @@
+"""Repair of placements: groups where they may not be, devices whose memory overflows."""
+
+import numpy as np
+
+from placeto.graph import Floats, Ints
+from placeto.placers.base import Incumbent
+from placeto.problem import Bools, PlacementProblem
+
+MAX_ROUNDS = 50
+MAX_TRIED = 64  # moves in one round of trials
+CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
+
+
+def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
+    """Offers a placement; if it does not fit in memory, what becomes of it by moving groups too.
+
+    Groups leave the devices whose simulated peak exceeds the memory. First, round after round, as
+    many as it takes move to devices whose peak leaves room for them, those first whose move adds
+    the fewest bytes of transfers for a byte that it frees. A group is reckoned to take the share of
+    its counted memory (`group_memory`) that its device's peak is of the counted memory of all
+    of its groups; it never returns to a device that it has left. When none has room left, single
+    moves are simulated, from the placement that had least above the limits, and of these the one
+    is made that leaves least, again and again while that gets less. It ends with a placement that
+    fits, where no move helps, or when the budget is spent.
+
+    Args:
+        incumbent: what is offered to.
+        devices: (num_groups,) a placement, each group where it may be.
+    """
+    problem = incumbent.problem
+    open_to = problem.allowed.copy()
+    best, best_peak = devices, problem.memory_limit
+    for round_number in range(MAX_ROUNDS):
+        if round_number and incumbent.expired:
+            return
+        outcome = incumbent.offer_many(devices[None])
+        if outcome.feasible[0]:
+            return
+        peak = outcome.peak_memory[0]
+        if round_number == 0 or _excess(problem, peak) < _excess(problem, best_peak):
+            best, best_peak = devices, peak
+        relieved = _relieved(problem, devices, peak, open_to)
+        if (relieved == devices).all():
+            break
+        devices = relieved
+    for _ in range(MAX_ROUNDS):
+        moved, moved_peak = _best_move(incumbent, best, best_peak)
+        if moved is None or _excess(problem, moved_peak) >= _excess(problem, best_peak):
+            return
+        best, best_peak = moved, moved_peak
+
+
+def moved_where_allowed(problem: PlacementProblem, devices: Ints) -> Ints:
+    """A placement in which groups that are where they may not be have moved.
+
+    Args:
+        problem: what is placed.
+        devices: (num_groups,) device of each group.
+
+    Returns:
+        (num_groups,) the same but for these groups: each is on the device, of those that it may
+        be on, with which it exchanges most bytes, of equals where it runs fastest.
+    """
+    moved = devices.copy()
+    groups = np.arange(problem.num_groups)
+    wrong = np.flatnonzero(~problem.allowed[groups, devices])
+    exchanged = np.where(problem.allowed, exchanged_bytes(problem, devices), -1)[wrong]
+    most = exchanged == exchanged.max(axis=1, keepdims=True, initial=0)
+    seconds = np.where(most & problem.allowed[wrong], problem.group_seconds[wrong], np.inf)
+    moved[wrong] = seconds.argmin(axis=1)
+    return moved
+
+
+def exchanged_bytes(problem: PlacementProblem, devices: Ints) -> Ints:
+    """(num_groups, num_devices) bytes that each group exchanges with groups on each device."""
+    source, target, size = problem.group_edges
+    exchanged = np.zeros((problem.num_groups, problem.num_devices), dtype=np.int64)
+    np.add.at(exchanged, (source, devices[target]), size)
+    np.add.at(exchanged, (target, devices[source]), size)
+    return exchanged
+
+
+def _relieved(problem: PlacementProblem, devices: Ints, peak: Ints, open_to: Bools) -> Ints:
+    """The placement after one round; closes in `open_to` what the moved groups leave."""
+    moved = devices.copy()
+    counted = np.bincount(devices, weights=problem.group_memory, minlength=problem.num_devices)
+    alive = np.minimum(peak / np.maximum(counted, 1), 1.0)
+    room = (problem.memory_limit - peak).astype(np.float64)
+    exchanged = exchanged_bytes(problem, devices)
+    for device in np.argsort(room):
+        if room[device] >= 0:
+            break
+        groups = np.flatnonzero((devices == device) & (problem.group_memory > 0))
+        need = problem.group_memory[groups] * alive[device]
+        price = _prices(exchanged[groups], need, open_to[groups], device).min(axis=1)
+        for index in np.argsort(price, kind="stable"):
+            if room[device] >= 0:
+                break
+            group = groups[index]
+            fits = open_to[group] & (room >= need[index])
+            if fits.any():
+                target = int(np.where(fits, exchanged[group], -1).argmax())
+                moved[group] = target
+                open_to[group, device] = False
+                room[target] -= need[index]
+                room[device] += need[index]
+    return moved
+
+
+def _best_move(incumbent: Incumbent, devices: Ints, peak: Ints) -> tuple[Ints | None, Ints]:
+    """The move of one group off an overfull device that leaves least above the limits.
+
+    Returns:
+        The placement after it, and its (num_devices,) peaks; None if there is no move to try, or
+        no time.
+    """
+    problem = incumbent.problem
+    exchanged = exchanged_bytes(problem, devices)
+    moves: list[tuple[float, int, int]] = []
+    for device in np.flatnonzero(peak > problem.memory_limit).tolist():
+        groups = np.flatnonzero(devices == device)
+        prices = _prices(
+            exchanged[groups], problem.group_memory[groups] + 1, problem.allowed[groups], device
+        )
+        rows, targets = np.nonzero(np.isfinite(prices))
+        moves.extend(
+            zip(
+                prices[rows, targets].tolist(), groups[rows].tolist(), targets.tolist(), strict=True
+            )
+        )
+    moves = sorted(moves)[:MAX_TRIED]
+    best, best_peak = None, peak
+    together = max(1, CELLS_AT_ONCE // problem.num_groups)
+    for begin in range(0, len(moves), together):
+        if incumbent.expired:
+            break
+        chosen = moves[begin : begin + together]
+        many = np.tile(devices, (len(chosen), 1))
+        many[np.arange(len(chosen)), [group for _, group, _ in chosen]] = [d for _, _, d in chosen]
+        peaks = incumbent.offer_many(many).peak_memory
+        least = int(np.argmin([_excess(problem, row) for row in peaks]))
+        if best is None or _excess(problem, peaks[least]) < _excess(problem, best_peak):
+            best, best_peak = many[least], peaks[least]
+    return best, best_peak
+
+
+def _prices(exchanged: Ints, freed: Floats | Ints, open_to: Bools, device: int) -> Floats:
+    """(n, num_devices) bytes of transfers that moves off a device add for each byte freed.
+
+    Infinite where a group may not go.
+    """
+    added = exchanged[:, device, None] - exchanged
+    prices = np.where(open_to, added / freed[:, None], np.inf)
+    prices[:, device] = np.inf
+    return prices
+
+
+def _excess(problem: PlacementProblem, peak: Ints) -> int:
+    """Bytes above the limits of all devices."""
+    return int(np.maximum(peak - problem.memory_limit, 0).sum())
