@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO_SECONDS ?= 120
 
-.PHONY: demo test test-deep lint format graphs results speed lock clean
+.PHONY: demo test test-deep lint format graphs results papers speed lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -37,6 +37,10 @@ results: $(INSTALLED)
 	$(BIN)/python -m benchmarks.placers
 	$(BIN)/python -m benchmarks.groups
 	$(BIN)/python -m benchmarks.readme
+
+# The papers' tables with ours beside them; hours, and it goes on where it was stopped.
+papers: $(INSTALLED)
+	$(BIN)/python -m benchmarks.papers
 
 # How fast things are, beside what they are compared with, and the README's tables of it.
 # About 6 minutes.

@@ -34,6 +34,8 @@ class Placement:
         interrupted: whether Ctrl-C ended the search before its time.
         lower_bound: seconds that the placer has proven no feasible placement to be below; 0 if
             it proves nothing, infinite if there is no feasible placement.
+        trace: how the search went: of each feasible placement that was the fastest until then,
+            placements simulated, seconds since the start, and its step time in seconds.
     """
 
     problem: PlacementProblem
@@ -47,6 +49,7 @@ class Placement:
     wall_seconds: float = 0.0
     interrupted: bool = False
     lower_bound: float = 0.0
+    trace: tuple[tuple[int, float, float], ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Placement):

@@ -1,4 +1,4 @@
-"""Networks: graph embedding and policies."""
+"""Networks: graph embedding, sequence-to-sequence, and policies."""
 
 from placeto.models.policy import PlacetoPolicy, PolicyConfig
 from placeto.models.structure import Structure, structure

@@ -10,6 +10,7 @@ from placeto.errors import PlacetoError
 from placeto.features import num_node_features, present_device
 from placeto.models.layers import mlp
 from placeto.models.messages import Rounds, Sweep
+from placeto.models.network import Network
 from placeto.models.pooling import Pools
 from placeto.models.structure import DIRECTIONS, Structure
 
@@ -55,7 +56,7 @@ class PolicyConfig:
         return asdict(self)
 
 
-class PlacetoPolicy(nn.Module):
+class PlacetoPolicy(Network):
     """Scores every device for the current group.
 
     Placeto (Addanki et al. 2019, arXiv:1906.08879, section 3.2): each group's attributes are
@@ -66,6 +67,8 @@ class PlacetoPolicy(nn.Module):
         inputs: features (batch, num_groups, num_features), current (batch,)
         output: (batch, num_devices) logits
     """
+
+    config: PolicyConfig
 
     def __init__(self, config: PolicyConfig) -> None:
         super().__init__()

@@ -39,6 +39,8 @@ class Incumbent:
         evaluations: placements simulated so far.
         lower_bound: seconds that the placer has proven no feasible placement to be below; infinite
             if it has proven that there is none.
+        trace: of each feasible placement that was the fastest until then: placements simulated,
+            seconds since the start, and its step time in seconds.
     """
 
     problem: PlacementProblem
@@ -51,6 +53,7 @@ class Incumbent:
     feasible: bool = False
     evaluations: int = 0
     lower_bound: float = 0.0
+    trace: list[tuple[int, float, float]] = field(default_factory=list)
     _excess: float = np.inf
 
     @property
@@ -90,3 +93,5 @@ class Incumbent:
                 self.peak_memory = np.array(outcomes.peak_memory[index])
                 self._excess, self.step_time = float(rank[0]), float(rank[1])
                 self.feasible = bool(outcomes.feasible[index])
+                if self.feasible:
+                    self.trace.append((self.evaluations, self.seconds, self.step_time))

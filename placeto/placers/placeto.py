@@ -8,11 +8,10 @@ from placeto.graph import Ints
 from placeto.initial import all_on, expert_placement
 from placeto.placers.base import Incumbent
 from placeto.placers.etf import earliest_finish
-from placeto.problem import PlacementProblem
-from placeto.simulation import Outcomes, simulate_many
+from placeto.placers.learned import BudgetSpent, trainer_for
 from placeto.training.config import TrainingConfig
 from placeto.training.run import progress_line
-from placeto.training.trainer import Trainer, check_size
+from placeto.training.trainer import check_size
 from placeto.units import format_seconds
 
 TRAINING_SHARE = 0.75
@@ -26,10 +25,6 @@ CONFIG = TrainingConfig(
     entropy_bonus=0.05,
     rounds=2,
 )
-
-
-class _BudgetSpent(Exception):  # noqa: N818 (it is not an error)
-    """Raised in the middle of an episode when the budget is spent."""
 
 
 def place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
@@ -48,7 +43,7 @@ def place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
     start = best_known(incumbent)
     try:
         _train_and_improve(incumbent, start, int(rng.integers(2**31)))
-    except _BudgetSpent:
+    except BudgetSpent:
         return
 
 
@@ -63,18 +58,7 @@ def best_known(incumbent: Incumbent) -> Ints:
 
 def _train_and_improve(incumbent: Incumbent, start: Ints, seed: int) -> None:
     config = replace(CONFIG, seed=seed)
-
-    def take(problem: PlacementProblem, devices: Ints, outcomes: Outcomes) -> None:
-        incumbent.take(devices, outcomes)
-        stop_when_spent()
-
-    def stop_when_spent() -> None:
-        if incumbent.expired:
-            raise _BudgetSpent
-
-    trainer = Trainer(
-        [incumbent.problem], config, simulate_many, take, starts=[start], tick=stop_when_spent
-    )
+    trainer = trainer_for(incumbent, config, start)
     training_seconds = TRAINING_SHARE * incumbent.budget_seconds
     while incumbent.seconds < training_seconds:
         if trainer.updates and trainer.updates % UPDATES_A_START == 0:

@@ -44,6 +44,18 @@ def _place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
     place_placeto(incumbent, rng)
 
 
+def _place_colocrl(incumbent: Incumbent, rng: np.random.Generator) -> None:
+    from placeto.placers.colocrl import place_colocrl  # torch is slow to import
+
+    place_colocrl(incumbent, rng)
+
+
+def _place_hierarchical(incumbent: Incumbent, rng: np.random.Generator) -> None:
+    from placeto.placers.hierarchical import place_hierarchical  # torch is slow to import
+
+    place_hierarchical(incumbent, rng)
+
+
 def _place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
     try:
         from placeto.placers.exact import place_exact  # ortools is slow to import
@@ -71,6 +83,18 @@ PLACERS: dict[str, Placer] = {
         Placer("m-sct", "m-ETF that waits for favourite children (Baechi)", place_m_sct),
         Placer("exact", "the best of all, proven, of up to 40 groups", _place_exact, anytime=True),
         Placer("annealing", "simulated annealing of many moves", place_annealing, anytime=True),
+        Placer(
+            "colocrl",
+            "a sequence-to-sequence network trained on the graph (Mirhoseini et al. 2017)",
+            _place_colocrl,
+            anytime=True,
+        ),
+        Placer(
+            "hierarchical",
+            "a grouper and a placer trained on the graph (Mirhoseini et al. 2018)",
+            _place_hierarchical,
+            anytime=True,
+        ),
         Placer(
             "placeto",
             "an agent trained on the graph by REINFORCE (Addanki et al. 2019)",
@@ -147,4 +171,5 @@ def place(
         wall_seconds=incumbent.seconds,
         interrupted=interrupted,
         lower_bound=incumbent.lower_bound,
+        trace=tuple(incumbent.trace),
     )

@@ -16,6 +16,7 @@ from torch import nn
 from placeto.errors import PlacetoError
 from placeto.files import check_format, read_bytes, read_json, write_bytes
 from placeto.models import PlacetoPolicy, PolicyConfig
+from placeto.models.network import Network
 
 POLICY_FORMAT = "placeto.policy"
 POLICY_VERSION = 1
@@ -28,7 +29,7 @@ def write_document(path: Path, document: dict[str, Any]) -> None:
     write_bytes(path, (json.dumps(document, indent=2) + "\n").encode())
 
 
-def save_policy(directory: Path, policy: PlacetoPolicy, card: dict[str, Any]) -> None:
+def save_policy(directory: Path, policy: Network, card: dict[str, Any]) -> None:
     """Writes `policy.safetensors` and, after it, `policy.json`.
 
     Args:
@@ -44,7 +45,7 @@ def save_policy(directory: Path, policy: PlacetoPolicy, card: dict[str, Any]) ->
 
 
 def load_policy(directory: str | Path) -> PlacetoPolicy:
-    """Reads the policy of a run directory.
+    """Reads Placeto's policy of a run directory.
 
     Raises:
         PlacetoError: files are missing, broken, or do not fit together.

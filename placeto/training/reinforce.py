@@ -1,21 +1,17 @@
 """REINFORCE with a baseline a step (Williams 1992; Addanki et al. 2019, arXiv:1906.08879)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from placeto.errors import PlacetoError
 from placeto.graph import Floats
-from placeto.models import PlacetoPolicy, Structure
-from placeto.training.rollout import Rollout, masked
+from placeto.training.config import LearningConfig
 from placeto.training.threads import in_threads, one_thread_an_operation
-
-# Of all states that a thread takes at once: what it computes of so many stays in the caches.
-GROUPS_AT_ONCE = 16384
 
 
 @dataclass(frozen=True)
@@ -38,28 +34,46 @@ def returns_to_go(rewards: Floats) -> Floats:
 
 
 class Baselines:
-    """The mean return from each step on, of the last episodes of each problem."""
+    """What the returns from each step on are compared with, of each problem.
 
-    def __init__(self, episodes: int) -> None:
-        self.episodes = episodes
+    Attributes:
+        past: of each problem, (steps, n) what is remembered: the returns of the last episodes, or
+            one moving average.
+    """
+
+    def __init__(self, config: LearningConfig) -> None:
+        self._config = config
         self.past: dict[str, Floats] = {}
 
     def advantages(self, problem: str, returns: Floats) -> Floats:
-        """Remembers (steps, episodes) returns; gives them less the baseline of their step."""
+        """Remembers (steps, episodes) returns; gives them less the baseline of their step.
+
+        A `moving` average is of the updates before this one, and of this one where it is the
+        first: the average of the papers by Mirhoseini et al. (2017, arXiv:1706.04972; 2018).
+        """
+        if self._config.baseline == "moving":
+            return self._above_average(problem, returns)
         past = self.past.get(problem, returns[:, :0])
-        keep = max(self.episodes, returns.shape[1])
+        keep = max(self._config.baseline_episodes, returns.shape[1])
         recent = np.concatenate([past, returns], axis=1)[:, -keep:]
         self.past[problem] = recent
         baseline: Floats = recent.mean(axis=1, keepdims=True)
         return returns - baseline
 
+    def _above_average(self, problem: str, returns: Floats) -> Floats:
+        mean: Floats = returns.mean(axis=1, keepdims=True)
+        average = self.past.get(problem, mean)
+        decay = self._config.baseline_decay
+        self.past[problem] = decay * average + (1 - decay) * mean
+        return returns - average
+
 
 @one_thread_an_operation()
 def update(
-    policy: PlacetoPolicy,
+    network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    graph: Structure,
-    rollout: Rollout,
+    terms: Callable[[slice], tuple[Tensor, Tensor]],
+    parts: Sequence[slice],
     advantages: Floats,
     *,
     entropy_bonus: float,
@@ -69,40 +83,34 @@ def update(
     """One step up the policy gradient.
 
     Args:
-        policy: changed in place.
+        network: changed in place.
         optimizer: of its parameters.
-        graph: structure of the rollout's problem.
-        rollout: (steps, episodes) states and actions.
-        advantages: (steps, episodes); divided here by their standard deviation.
+        terms: log-probability of what was done in each of some states, and the entropy there.
+        parts: states, each in one part; several parts are computed at once.
+        advantages: (steps, episodes) of what was done; divided here by their standard deviation.
         entropy_bonus: weight of the entropy.
         gradient_norm: what the gradient is clipped to.
-        tick: called after every part of the states; what it raises leaves the policy as it was.
+        tick: called after every part of the states; what it raises leaves the network as it was.
 
     Returns:
         Entropy and gradient norm.
 
     Raises:
-        PlacetoError: the gradient is not finite; the policy is left as it was.
+        PlacetoError: the gradient is not finite; the network is left as it was.
     """
     spread = float(advantages.std())
     weights = advantages / spread if spread > 0 else advantages
-    features = torch.from_numpy(rollout.features).flatten(0, 1)
-    columns = (rollout.current, rollout.allowed, rollout.actions, weights)
-    current, allowed, actions, advantage = (torch.from_numpy(c).flatten(0, 1) for c in columns)
-    states = len(features)
-    parameters = list(policy.parameters())
+    advantage = torch.from_numpy(weights).flatten()
+    states = len(advantage)
+    parameters = list(network.parameters())
 
     def gradient_of(part: slice) -> tuple[float, tuple[Tensor, ...]]:
-        logits = masked(policy(features[part], current[part], graph), allowed[part])
-        log = logits.log_softmax(dim=-1)
-        taken = log.gather(1, actions[part, None]).squeeze(1)
-        uncertainty = _entropy(log).sum()
+        taken, uncertainties = terms(part)
+        uncertainty = uncertainties.sum()
         loss = -(taken * advantage[part]).sum() - entropy_bonus * uncertainty
         return float(uncertainty.detach()), torch.autograd.grad(loss / states, parameters)
 
     entropy, total = 0.0, [torch.zeros_like(parameter) for parameter in parameters]
-    at_once = max(GROUPS_AT_ONCE // features.shape[1], 1)
-    parts = [slice(begin, begin + at_once) for begin in range(0, states, at_once)]
     with closing(in_threads(gradient_of, parts)) as gradients:
         for uncertainty, gradient in gradients:
             tick()
@@ -116,8 +124,3 @@ def update(
         raise PlacetoError("the gradient is not finite; a lower learning_rate may help")
     optimizer.step()
     return UpdateStatistics(entropy / states, float(norm))
-
-
-def _entropy(log: Tensor) -> Tensor:
-    """Entropy of each row of log-probabilities; impossible choices count nothing."""
-    return -(log.exp() * log.masked_fill(log == -torch.inf, 0)).sum(dim=-1)

@@ -1,11 +1,9 @@
 """Many episodes of one problem at once, in arrays."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from placeto.features import (
     Features,
@@ -19,10 +17,9 @@ from placeto.initial import initial_placement
 from placeto.models import PlacetoPolicy, Structure
 from placeto.problem import Bools, PlacementProblem
 from placeto.simulation import EvaluatedBatch, Outcomes, penalised_time
+from placeto.training.agent import Visit
 from placeto.training.config import TrainingConfig
 from placeto.training.threads import one_thread_an_operation
-
-Visit = Callable[[Ints, Outcomes], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +134,6 @@ def _of_rows(outcomes: Outcomes, rows: Ints | slice) -> Outcomes:
         group_start=outcomes.group_start[rows],
         feasible=outcomes.feasible[rows],
     )
-
-
-def masked(logits: Tensor, allowed: Tensor) -> Tensor:
-    """Logits with those of devices that are not allowed at minus infinity."""
-    return logits.masked_fill(~allowed, -torch.inf)
 
 
 def _order(problem: PlacementProblem, config: TrainingConfig, rng: np.random.Generator) -> Ints:

@@ -21,17 +21,20 @@ from placeto.training.checkpoint import (
     save_state,
     write_document,
 )
-from placeto.training.config import TrainingConfig
+from placeto.training.config import LearningConfig
 from placeto.training.events import event_log
 from placeto.training.trainer import Trainer, UpdateReport
 from placeto.units import format_seconds
 
 Progress = Callable[[str], None]
 
+# What settings are in runs from before there was a choice.
+ONLY_CHOICE = {"baseline": "recent", "baseline_decay": 0.9}
+
 
 def train(
     problems: Sequence[PlacementProblem],
-    config: TrainingConfig,
+    config: LearningConfig,
     directory: str | Path,
     *,
     progress: Progress = lambda message: None,
@@ -114,7 +117,7 @@ def _run(trainer: Trainer, directory: Path, resolved: dict[str, Any], progress: 
         _cut(path, trainer.updates)
 
 
-def _resolved(problems: Sequence[PlacementProblem], config: TrainingConfig) -> dict[str, Any]:
+def _resolved(problems: Sequence[PlacementProblem], config: LearningConfig) -> dict[str, Any]:
     names = [problem.graph.name for problem in problems]
     for name in names:
         if names.count(name) > 1:
@@ -160,6 +163,7 @@ def _check_same_run(directory: Path, resolved: dict[str, Any]) -> None:
     old, new = before.get("training"), resolved["training"]
     if not isinstance(old, dict):
         raise PlacetoError(f"{path}: training is {old!r}, expected the settings of a run")
+    old = ONLY_CHOICE | old
     for key in new:
         if key != "updates" and old.get(key) != new[key]:
             raise PlacetoError(

@@ -32,7 +32,12 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Gen
 
     As many are computed at once as numba has threads. Once the iterator is closed, nothing runs.
     """
-    pool = ThreadPoolExecutor(numba.get_num_threads())
+    # A thread does not inherit OpenMP's number of threads, and some operations ask OpenMP only.
+    pool = ThreadPoolExecutor(
+        numba.get_num_threads(),
+        initializer=torch.set_num_threads,
+        initargs=(torch.get_num_threads(),),
+    )
     try:
         yield from pool.map(function, items)
     finally:

@@ -10,14 +10,13 @@ import numpy as np
 import torch
 
 from placeto.errors import PlacetoError
-from placeto.features import static_features
 from placeto.graph import Ints
-from placeto.models import PlacetoPolicy, PolicyConfig, structure
 from placeto.problem import PlacementProblem
-from placeto.simulation import EvaluatedBatch, Evaluator, Outcomes, simulate_many
-from placeto.training.config import TrainingConfig
+from placeto.simulation import Evaluator, Outcomes, simulate_many
+from placeto.training.agent import Episodes
+from placeto.training.agents import make_agent
+from placeto.training.config import LearningConfig
 from placeto.training.reinforce import Baselines, returns_to_go, update
-from placeto.training.rollout import Rollout, roll_out
 
 MAX_GROUPS = 1024
 
@@ -50,7 +49,8 @@ class UpdateReport:
         learning_rate: of this update.
         episodes: since the start.
         evaluations: placements evaluated since the start.
-        steps_per_second: environment steps of this update by its wall-clock seconds.
+        steps_per_second: steps of the episodes of this update by its wall-clock seconds; where an
+            episode is one placement, placements.
     """
 
     update: int
@@ -67,63 +67,47 @@ class UpdateReport:
 
 
 class Trainer:
-    """Trains one policy on one or several problems, in turn, a problem an update.
+    """Trains one agent on one or several problems, in turn, a problem an update.
 
     Args:
-        problems: what to place; all on clusters with the same number of devices.
-        config: how to train.
+        problems: what to place.
+        config: how to train, and which agent.
         evaluate: turns placements into step times.
         visit: told of every batch of placements that is evaluated, and of which problem.
-        starts: (num_groups,) where the episodes of each problem start; default: as configured.
+        starts: (num_groups,) where the episodes of each problem start; default: as the agent is
+            configured.
         tick: called often during gradient steps; what it raises leaves the policy as it was.
 
     Raises:
-        PlacetoError: no problem, too many groups, or clusters with different numbers of devices.
+        PlacetoError: no problem, too many groups, or problems that the agent cannot be trained on
+            together.
     """
 
     def __init__(
         self,
         problems: Sequence[PlacementProblem],
-        config: TrainingConfig,
+        config: LearningConfig,
         evaluate: Evaluator = simulate_many,
         visit: Callable[[PlacementProblem, Ints, Outcomes], None] | None = None,
-        starts: Sequence[Ints] | None = None,
+        starts: Sequence[Ints | None] | None = None,
         tick: Callable[[], None] = lambda: None,
     ) -> None:
         if not problems:
             raise PlacetoError("no problem to train on")
         for problem in problems:
             check_size(problem)
-        sizes = {problem.num_devices for problem in problems}
-        if len(sizes) > 1:
-            raise PlacetoError(
-                f"problems have {', '.join(map(str, sorted(sizes)))} devices; "
-                "this policy takes one number of devices"
-            )
         self.problems = list(problems)
         self.config = config
-        self._evaluate = evaluate
         self._visit = visit
         self._tick = tick
         self._starts: list[Ints | None] = [None] * len(problems) if starts is None else [*starts]
-        self._static = [static_features(problem) for problem in problems]
-        self._structures = [structure(problem) for problem in problems]
-        self._batches: list[EvaluatedBatch | None] = [None] * len(problems)
         self.rng = np.random.default_rng(config.seed)
         with torch.random.fork_rng():
             torch.manual_seed(config.seed)
-            self.policy = PlacetoPolicy(
-                PolicyConfig(
-                    num_devices=sizes.pop(),
-                    width=config.width,
-                    passing=config.passing,
-                    rounds=config.rounds,
-                    pooling=config.pooling,
-                    keep=config.keep,
-                )
-            )
+            self.agent = make_agent(self.problems, config, evaluate)
+        self.policy = self.agent.network
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.learning_rate)
-        self.baselines = Baselines(config.baseline_episodes)
+        self.baselines = Baselines(config)
         self.updates = 0
         self.episodes = 0
         self.evaluations = 0
@@ -151,11 +135,12 @@ class Trainer:
         problem = self.problems[index]
         rollout = self.roll_out(index, episodes=config.episodes)
         advantages = self.baselines.advantages(str(index), returns_to_go(rollout.rewards))
+        at_once = self.agent.states_at_once(index)
         statistics = update(
             self.policy,
             self.optimizer,
-            self._structures[index],
-            rollout,
+            lambda part: self.agent.terms(index, rollout, part),
+            [slice(first, first + at_once) for first in range(0, advantages.size, at_once)],
             advantages,
             entropy_bonus=config.entropy_bonus * (1 - progress),
             gradient_norm=config.gradient_norm,
@@ -174,7 +159,7 @@ class Trainer:
             learning_rate=rate,
             episodes=self.episodes,
             evaluations=self.evaluations,
-            steps_per_second=rollout.actions.size / (time.perf_counter() - began),
+            steps_per_second=rollout.rewards.size / (time.perf_counter() - began),
         )
 
     def start_from(self, index: int, devices: Ints) -> None:
@@ -188,8 +173,8 @@ class Trainer:
 
     def roll_out(
         self, index: int, *, episodes: int, greedy: bool = False, start: Ints | None = None
-    ) -> Rollout:
-        """Runs episodes of problem `index`; see `rollout.roll_out`."""
+    ) -> Episodes:
+        """Plays episodes of problem `index`; see `Agent.roll_out`."""
         problem = self.problems[index]
 
         def count(devices: Ints, outcomes: Outcomes) -> None:
@@ -197,12 +182,8 @@ class Trainer:
             if self._visit is not None:
                 self._visit(problem, devices, outcomes)
 
-        rollout = roll_out(
-            self._batch(index, episodes),
-            self._static[index],
-            self._structures[index],
-            self.policy,
-            self.config,
+        rollout: Episodes = self.agent.roll_out(
+            index,
             self.rng,
             episodes=episodes,
             greedy=greedy,
@@ -211,13 +192,6 @@ class Trainer:
         )
         self.best[index] = min(self.best[index], float(rollout.best_cost.min()))
         return rollout
-
-    def _batch(self, index: int, episodes: int) -> EvaluatedBatch:
-        batch = self._batches[index]
-        if batch is None or len(batch.devices) < episodes:
-            batch = EvaluatedBatch(self.problems[index], episodes, self._evaluate)
-            self._batches[index] = batch
-        return batch
 
     def state(self) -> dict[str, Any]:
         """All that another trainer of the same problems needs to go on just as this one would.

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
-from placeto.placers import Incumbent, placeto
+from placeto.placers import Incumbent, learned, placeto
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.test_every_placer import pinned
 
@@ -91,14 +91,14 @@ def test_too_many_groups_are_one_line_at_once():
 def test_an_interrupt_leaves_the_best_placement_so_far(nmt, monkeypatch, calls):
     best = []
 
-    def interrupted(problem, many, original=placeto.simulate_many):
+    def interrupted(problem, many, original=learned.simulate_many):
         outcomes = original(problem, many)
         if len(best) == calls:
             raise KeyboardInterrupt
         best.append(outcomes.step_time[outcomes.feasible].min(initial=np.inf))
         return outcomes
 
-    monkeypatch.setattr(placeto, "simulate_many", interrupted)
+    monkeypatch.setattr(learned, "simulate_many", interrupted)
     placement = place(nmt, "placeto", budget_seconds=60)
     assert placement.interrupted
     obvious = [place(nmt, method).step_time for method in ("single", "expert", "etf")]

@@ -3,26 +3,30 @@ import pytest
 import torch
 
 from placeto.envs import generator
-from placeto.features import static_features
-from placeto.models import PlacetoPolicy, PolicyConfig, structure
-from placeto.simulation import EvaluatedBatch
+from placeto.models import structure
+from placeto.models.choices import masked
+from placeto.simulation import simulate_many
 from placeto.training import TrainingConfig
+from placeto.training.placeto import PlacetoAgent
 from placeto.training.reinforce import Baselines, returns_to_go, update
-from placeto.training.rollout import masked, roll_out
 
 
-def rollout_of(problem, policy, seed=0, **options):
-    config = TrainingConfig(**options)
-    rollout = roll_out(
-        EvaluatedBatch(problem, 5),
-        static_features(problem),
-        structure(problem),
-        policy,
-        config,
-        np.random.default_rng(seed),
-        episodes=5,
+def played(problem, **options):
+    """An agent, and five episodes of it."""
+    agent = PlacetoAgent([problem], TrainingConfig(**options), simulate_many)
+    return agent, agent.roll_out(0, np.random.default_rng(0), episodes=5)
+
+
+def step_up(agent, rollout, advantages, **options):
+    """An update by plain ascent, in parts of 7 states."""
+    update(
+        agent.network,
+        torch.optim.SGD(agent.network.parameters(), lr=1.0),
+        lambda part: agent.terms(0, rollout, part),
+        [slice(first, first + 7) for first in range(0, advantages.size, 7)],
+        advantages,
+        **options,
     )
-    return config, rollout
 
 
 def test_returns_to_go_by_hand():
@@ -31,7 +35,7 @@ def test_returns_to_go_by_hand():
 
 
 def test_baseline_is_the_mean_of_the_last_episodes_of_the_problem():
-    baselines = Baselines(episodes=3)
+    baselines = Baselines(TrainingConfig(baseline_episodes=3))
     first = baselines.advantages("a", np.array([[1.0, 3.0]]))
     assert first.tolist() == [[-1.0, 1.0]]
     second = baselines.advantages("a", np.array([[5.0, 7.0]]))
@@ -40,11 +44,22 @@ def test_baseline_is_the_mean_of_the_last_episodes_of_the_problem():
     assert other.tolist() == [[0.0, 0.0]]
 
 
+def test_moving_baseline_is_an_average_that_forgets():
+    baselines = Baselines(TrainingConfig(baseline="moving", baseline_decay=0.75))
+    first = baselines.advantages("a", np.array([[1.0, 3.0], [0.0, 0.0]]))
+    assert first.tolist() == [[-1.0, 1.0], [0.0, 0.0]]
+    second = baselines.advantages("a", np.array([[6.0, 4.0], [8.0, 8.0]]))
+    assert second.tolist() == [[4.0, 2.0], [8.0, 8.0]]  # over 2 and 0: not of the present
+    third = baselines.advantages("a", np.array([[3.0], [2.0]]))
+    assert third.tolist() == [[0.25], [0.0]]  # over 0.75 * 2 + 0.25 * 5 and 0.25 * 8
+    assert baselines.advantages("b", np.array([[9.0]])).tolist() == [[0.0]]
+
+
 def test_gradient_is_that_of_the_objective_written_out():
     problem = generator.diamond()
     torch.manual_seed(0)
-    policy = PlacetoPolicy(PolicyConfig(num_devices=2, rounds=2, keep=0.5))
-    _, rollout = rollout_of(problem, policy, initial_placement="random")
+    agent, rollout = played(problem, rounds=2, keep=0.5, initial_placement="random")
+    policy = agent.network
     advantages = np.random.default_rng(1).normal(size=rollout.rewards.shape)
     graph = structure(problem)
 
@@ -63,34 +78,17 @@ def test_gradient_is_that_of_the_objective_written_out():
     expected = torch.autograd.grad(objective / 30, list(policy.parameters()))
     before = [parameter.detach().clone() for parameter in policy.parameters()]
 
-    update(
-        policy,
-        torch.optim.SGD(policy.parameters(), lr=1.0),
-        graph,
-        rollout,
-        advantages,
-        entropy_bonus=0.3,
-        gradient_norm=1e9,
-    )
+    step_up(agent, rollout, advantages, entropy_bonus=0.3, gradient_norm=1e9)
     for parameter, old, ascent in zip(policy.parameters(), before, expected, strict=True):
         torch.testing.assert_close(parameter.detach() - old, ascent, rtol=1e-3, atol=1e-5)
 
 
 def test_gradient_is_clipped():
-    problem = generator.diamond()
-    policy = PlacetoPolicy(PolicyConfig(num_devices=2, rounds=1))
-    _, rollout = rollout_of(problem, policy)
-    before = torch.cat([p.detach().flatten() for p in policy.parameters()])
-    update(
-        policy,
-        torch.optim.SGD(policy.parameters(), lr=1.0),
-        structure(problem),
-        rollout,
-        np.random.default_rng(1).normal(size=rollout.rewards.shape),
-        entropy_bonus=0.0,
-        gradient_norm=1e-3,
-    )
-    after = torch.cat([p.detach().flatten() for p in policy.parameters()])
+    agent, rollout = played(generator.diamond(), rounds=1)
+    before = torch.cat([p.detach().flatten() for p in agent.network.parameters()])
+    advantages = np.random.default_rng(1).normal(size=rollout.rewards.shape)
+    step_up(agent, rollout, advantages, entropy_bonus=0.0, gradient_norm=1e-3)
+    after = torch.cat([p.detach().flatten() for p in agent.network.parameters()])
     assert float((after - before).norm()) == pytest.approx(1e-3, rel=1e-3)
 
 

@@ -120,7 +120,7 @@ def test_a_run_that_is_continued_is_the_run_that_was_not_stopped(tmp_path, whole
 def test_an_interrupt_inside_an_update_undoes_that_update(tmp_path, whole, monkeypatch, where):
     with monkeypatch.context() as patch:
         if where == "rollout":
-            stop_after(patch, "placeto.training.trainer.roll_out", 4)
+            stop_after(patch, "placeto.training.placeto.roll_out", 4)
         elif where == "optimizer":  # weights are changed, counters are not
             stop_after(patch, "torch.optim.Adam.step", 4)
         else:  # the update is over, its metrics are not written
@@ -226,6 +226,18 @@ def test_a_directory_with_another_run_is_an_error(tmp_path, problems, changed, s
     with pytest.raises(PlacetoError, match=says):
         train(problems, TrainingConfig(**CONFIG.to_document() | changed), tmp_path)
     assert content(tmp_path) == before
+
+
+def test_a_run_from_before_there_were_baselines_to_choose_goes_on(tmp_path):
+    train(PROBLEMS, CONFIG, tmp_path)
+    path = tmp_path / "config.json"
+    document = json.loads(path.read_text())
+    del document["training"]["baseline"], document["training"]["baseline_decay"]
+    path.write_text(json.dumps(document))
+    longer = CONFIG.to_document() | {"updates": 7}
+    with pytest.raises(PlacetoError, match="with baseline = 'recent', not 'moving'"):
+        train(PROBLEMS, TrainingConfig(**longer | {"baseline": "moving"}), tmp_path)
+    assert train(PROBLEMS, TrainingConfig(**longer), tmp_path).updates == 7
 
 
 def test_a_problem_of_the_same_names_and_sizes_may_be_another(tmp_path):

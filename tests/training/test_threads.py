@@ -1,3 +1,4 @@
+import os
 import threading
 from contextlib import closing
 
@@ -55,3 +56,16 @@ def test_an_operation_takes_one_thread_in_every_thread(threads, two_threads_an_o
     with pytest.raises(ZeroDivisionError), one_thread_an_operation():
         raise ZeroDivisionError
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
+def test_a_thread_has_no_threads_of_its_own(two_threads_an_operation):
+    lstm, x = torch.nn.LSTM(96, 64), torch.randn(6, 16, 96)
+
+    def added(item):
+        before = len(os.listdir("/proc/self/task"))
+        lstm(x)[0].sum().backward()
+        return len(os.listdir("/proc/self/task")) - before
+
+    with one_thread_an_operation():
+        assert list(in_threads(added, [0])) == [0]

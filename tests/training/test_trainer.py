@@ -156,7 +156,7 @@ def test_placements_of_a_problem_are_kept_from_update_to_update(monkeypatch):
             made.append((problem.graph.name, batch))
             super().__init__(problem, batch, evaluate)
 
-    monkeypatch.setattr("placeto.training.trainer.EvaluatedBatch", Counted)
+    monkeypatch.setattr("placeto.training.placeto.EvaluatedBatch", Counted)
     config = TrainingConfig(updates=8, episodes=3, rounds=1, initial_placement="random")
     trainer = Trainer([generator.fork(), generator.diamond()], config)
     for _ in range(4):

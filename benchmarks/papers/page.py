@@ -1,0 +1,162 @@
+"""The study as a Markdown page."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from benchmarks.markdown import table
+from benchmarks.papers.published import LEARNED, OUT_OF_MEMORY, Column, Table
+from benchmarks.papers.study import Run
+
+Runs = dict[tuple[str, str, str], list[Run]]
+TITLE = """# The papers' tables
+
+{summary}
+
+Simulated step times in seconds, on graphs that were extracted from real training steps, with
+groups `auto`; where a placer draws random numbers, the median of {seeds} seeds, with the least and
+the greatest. Every search and every training has {seconds:g} seconds of wall-clock on {machine};
+the papers trained for hours. After a slash: what the paper measured, on its own machine, with other
+graphs. *Italics*: it does not fit in memory.
+
+Written by `python -m benchmarks.papers`; all runs are in `papers.json`.
+"""
+
+
+def by_problem(runs: Sequence[Run]) -> Runs:
+    """(graph, cluster, method) -> its runs, one a seed."""
+    found: Runs = defaultdict(list)
+    for run in runs:
+        found[run["graph"], run["cluster"], run["method"]].append(run)
+    return found
+
+
+def page(tables: Sequence[Table], runs: Sequence[Run], machine: str) -> str:
+    """The whole page."""
+    found = by_problem(runs)
+    heading = TITLE.format(
+        summary=summary(tables, found),
+        seeds=len({run["seed"] for run in runs}),
+        seconds=runs[0]["budget_seconds"],
+        machine=machine,
+    )
+    sections = {each.title: step_times(each, found) for each in tables}
+    compared = next(each for each in tables if each.key == "placeto")
+    sections["Placements to the same step time"] = reached(compared, found)
+    return heading + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())
+
+
+def summary(tables: Sequence[Table], found: Runs) -> str:
+    """Who is ahead of whom, on how many problems."""
+    problems = list(
+        dict.fromkeys((column.graph, column.cluster) for each in tables for column in each.columns)
+    )
+    methods = list(dict.fromkeys(method for each in tables for method in each.methods))
+    behind, ties, wins = [], 0, 0
+    leads: dict[str, int] = defaultdict(int)
+    for problem in problems:
+        times = {
+            method: typical(found[*problem, method])
+            for method in methods
+            if (*problem, method) in found
+        }
+        others = {method: time for method, time in times.items() if method not in LEARNED}
+        best, best_learned = min(others.values()), min(times[each] for each in LEARNED)
+        leads[min(times, key=lambda method: times[method])] += 1
+        if best < best_learned * 0.999:
+            winner = min(others, key=lambda method: others[method])
+            behind.append(f"{problem[0]} on {problem[1]} (`{winner}`)")
+        elif best > best_learned * 1.001:
+            wins += 1
+        else:
+            ties += 1
+    ahead = ", ".join(
+        f"`{method}` on {count}" for method, count in sorted(leads.items(), key=lambda x: -x[1])
+    )
+    text = (
+        f"Of {len(problems)} problems, a method that learns nothing is ahead of every learned "
+        f"placer on {len(behind)}, a learned placer is ahead on {wins}, and on {ties} they are "
+        f"within a thousandth. The shortest step time is found by {ahead}."
+    )
+    return text + (f" Learned placers are behind on {'; '.join(behind)}." if behind else "")
+
+
+def step_times(each: Table, found: Runs) -> str:
+    """A row a method, a column a problem; ours, and what was published."""
+    rows = [
+        [f"`{method}`", *(_cell(column, method, found) for column in each.columns)]
+        for method in each.methods
+    ]
+    rows.append(["no placement is below", *(_bound(column, found) for column in each.columns)])
+    return table(["", *(f"{column.graph}, {column.cluster}" for column in each.columns)], rows)
+
+
+def reached(each: Table, found: Runs) -> str:
+    """How many placements `placeto` and `colocrl` evaluate until both are as good.
+
+    The step time to reach is the slower of the two methods' medians, which at least half of the
+    seeds of both reach.
+    """
+    rows = []
+    for column in each.columns:
+        ours, theirs = (
+            found[column.graph, column.cluster, method] for method in ("placeto", "colocrl")
+        )
+        target = max(typical(ours), typical(theirs))
+        counts = [median(evaluations(run, target) for run in runs) for runs in (ours, theirs)]
+        rows.append([
+            f"{column.graph}, {column.cluster}", number(target), *(f"{c:,.0f}" for c in counts),
+            number(counts[1] / counts[0]),
+        ])  # fmt: skip
+    header = ["", "step time, s", "`placeto`", "`colocrl`", "times fewer"]
+    return table(header, rows) + (
+        "\nThe paper: up to 6.1 times fewer. Counted are placements that were simulated, those "
+        "that `placeto` starts from included.\n"
+    )
+
+
+def typical(runs: Sequence[Run]) -> float:
+    """The median step time in seconds; infinite where most seeds found nothing that fits."""
+    return median(_time(run) for run in runs)
+
+
+def evaluations(run: Run, target: float) -> float:
+    """How many placements a run had evaluated when it first was at `target` seconds."""
+    return next((float(point[0]) for point in run["trace"] if point[2] <= target), math.inf)
+
+
+def number(value: float) -> str:
+    """Three digits."""
+    return f"{value:.3g}" if math.isfinite(value) else "-"
+
+
+def _time(run: Run) -> float:
+    found = run.get("step_time")
+    return float(found) if found is not None and run["feasible"] else math.inf
+
+
+def _cell(column: Column, method: str, found: Runs) -> str:
+    runs = found.get((column.graph, column.cluster, method), [])
+    published = column.seconds.get(method)
+    behind = ""
+    if published is not None:
+        behind = " / OOM" if published == OUT_OF_MEMORY else f" / {published:g}"
+    if not runs or all(run["note"] for run in runs):
+        return f"-{behind}"
+    text = number(typical(runs))
+    if text == "-":
+        text = f"*{number(runs[0]['step_time'])}*" if runs[0]["step_time"] else "-"
+    elif len(runs) > 1:
+        times = sorted(_time(run) for run in runs)
+        text += f" ({number(times[0])} to {number(times[-1])})"
+    return text + behind
+
+
+def _bound(column: Column, found: Runs) -> str:
+    runs: list[dict[str, Any]] = next(
+        runs for key, runs in found.items() if key[:2] == (column.graph, column.cluster)
+    )
+    bound = runs[0]["lower_bound"]
+    return "nothing fits" if bound is None else number(bound)

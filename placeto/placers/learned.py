@@ -1,0 +1,55 @@
+"""What the placers that train an agent on their problem have in common."""
+
+from placeto.graph import Ints
+from placeto.placers.base import Incumbent
+from placeto.placers.repair import offer_repaired
+from placeto.problem import PlacementProblem
+from placeto.simulation import Outcomes, simulate_many
+from placeto.training.config import LearningConfig
+from placeto.training.run import progress_line
+from placeto.training.trainer import Trainer
+
+
+class BudgetSpent(Exception):  # noqa: N818 (it is not an error)
+    """Raised in the middle of an episode or a gradient step when the budget is spent."""
+
+
+def trainer_for(incumbent: Incumbent, config: LearningConfig, start: Ints | None = None) -> Trainer:
+    """A trainer that offers every placement it evaluates.
+
+    Args:
+        incumbent: what is offered to. Once its budget is spent, `BudgetSpent` is raised.
+        config: how to train, and which agent.
+        start: (num_groups,) where episodes start, for agents that start somewhere.
+    """
+
+    def take(problem: PlacementProblem, devices: Ints, outcomes: Outcomes) -> None:
+        incumbent.take(devices, outcomes)
+        stop_when_spent()
+
+    def stop_when_spent() -> None:
+        if incumbent.expired:
+            raise BudgetSpent
+
+    return Trainer(
+        [incumbent.problem], config, simulate_many, take, starts=[start], tick=stop_when_spent
+    )
+
+
+def train_in_one_shot(incumbent: Incumbent, config: LearningConfig) -> None:
+    """Trains an agent that places all groups at once until the budget is spent.
+
+    Where nothing of the first update fits in memory, the best of it is repaired, so that there is
+    a placement that can be used while the agent learns what fits.
+    """
+    trainer = trainer_for(incumbent, config)
+    try:
+        while True:
+            report = trainer.step(incumbent.seconds / incumbent.budget_seconds)
+            left = incumbent.budget_seconds - incumbent.seconds
+            incumbent.progress(progress_line(report, left))
+            if trainer.updates == 1 and not incumbent.feasible:
+                assert incumbent.devices is not None
+                offer_repaired(incumbent, incumbent.devices)
+    except BudgetSpent:
+        return

@@ -1,0 +1,83 @@
+"""What a trainer asks of an agent."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import numpy as np
+from torch import Tensor
+
+from placeto.graph import Floats, Ints
+from placeto.models.network import Network
+from placeto.simulation import Outcomes
+
+Visit = Callable[[Ints, Outcomes], None]
+
+
+class Episodes(Protocol):
+    """What every agent's episodes tell the trainer; agents remember more of them."""
+
+    @property
+    def rewards(self) -> Floats:
+        """(steps, episodes) what the sum of is to become large."""
+
+    @property
+    def devices(self) -> Ints:
+        """(episodes, num_groups) the last placements."""
+
+    @property
+    def step_time(self) -> Floats:
+        """(episodes,) seconds of the last placements."""
+
+    @property
+    def best_cost(self) -> Floats:
+        """(episodes,) least penalised step time on the way, in seconds."""
+
+
+Played = TypeVar("Played", bound=Episodes)
+
+
+class Agent(Protocol[Played]):
+    """How episodes are played, and how likely what was done in them is.
+
+    A state is a step of an episode; states are numbered step by step, episode by episode.
+    """
+
+    @property
+    def network(self) -> Network:
+        """What is trained."""
+
+    def roll_out(
+        self,
+        index: int,
+        rng: np.random.Generator,
+        *,
+        episodes: int,
+        greedy: bool = False,
+        start: Ints | None = None,
+        visit: Visit | None = None,
+    ) -> Played:
+        """Plays episodes of a problem.
+
+        Args:
+            index: which problem.
+            rng: draws all that is random.
+            episodes: how many.
+            greedy: whether the most likely action is taken instead of a drawn one.
+            start: (num_groups,) where every episode starts; default: as the agent is configured.
+            visit: told of every batch of placements that was evaluated.
+        """
+
+    def states_at_once(self, index: int) -> int:
+        """How many states of a problem a thread computes `terms` of at once."""
+
+    def terms(self, index: int, played: Played, part: slice) -> tuple[Tensor, Tensor]:
+        """Log-probability of what was done in some states, and the policy's entropy in them.
+
+        Args:
+            index: of the problem that was played.
+            played: the episodes.
+            part: which states.
+
+        Returns:
+            Two (n,) tensors, in nats, that gradients flow back from.
+        """

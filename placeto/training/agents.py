@@ -1,0 +1,30 @@
+"""Which agent a configuration is of."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from placeto.problem import PlacementProblem
+from placeto.simulation import Evaluator
+from placeto.training.agent import Agent
+from placeto.training.colocrl import ColocRLAgent, ColocRLConfig
+from placeto.training.config import LearningConfig, TrainingConfig
+from placeto.training.hierarchical import HierarchicalAgent, HierarchicalConfig
+from placeto.training.placeto import PlacetoAgent
+
+
+def make_agent(
+    problems: Sequence[PlacementProblem], config: LearningConfig, evaluate: Evaluator
+) -> Agent[Any]:
+    """An agent for some problems, its network drawn from torch's generator.
+
+    Raises:
+        PlacetoError: it cannot be trained on these problems together.
+    """
+    match config:
+        case TrainingConfig():
+            return PlacetoAgent(problems, config, evaluate)
+        case ColocRLConfig():
+            return ColocRLAgent(problems, config, evaluate)
+        case HierarchicalConfig():
+            return HierarchicalAgent(problems, config, evaluate)
+    raise TypeError(f"no agent is configured by {type(config).__name__}")
