@@ -72,6 +72,21 @@ def placement_table(row: Row) -> Table:
     return _pairs(pairs)
 
 
+def measurement_table(row: Row) -> Table:
+    """A placement that was run: the time of its steps."""
+    low, high = row["interval"]
+    return _pairs(
+        {
+            "graph": row["graph"],
+            "cluster": row["cluster"],
+            "step time": f"{format_time(row['step_time'])}, median of {len(row['samples'])} steps",
+            "interval": f"{format_time(low)} to {format_time(high)} (95% of the median)",
+            "deviation": f"{format_time(row['deviation'])}, median absolute",
+            "simulated": format_time(row["simulated_step_time"]),
+        }
+    )
+
+
 def device_table(rows: Sequence[Row]) -> Table:
     """What each device has of a placement; see `device_rows`."""
     table = _table(
