@@ -1,18 +1,24 @@
 """Thirty small problems with names and proven optima: `python -m benchmarks.instances`.
 
 A name says it all: `training-9-three-shared` is a training step of nine layers on three equal
-devices with one bus. The command proves the optimum of each with `exact` and writes
-`results/instances.json`. As in PyVRP's benchmarks, a method is then judged by its gap to these.
+devices with one bus. The command proves the optimum of each with `exact`. As in PyVRP's benchmarks,
+the searches are then judged by their gaps to these, over several seeds. `results/instances.json`
+has both.
 """
 
 import json
+import multiprocessing
 import platform
+import statistics
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
 from benchmarks.families import family_graph
@@ -21,7 +27,12 @@ from placeto.initial import all_on
 from placeto.placement import Placement
 
 RESULTS = Path(__file__).parent / "results" / "instances.json"
-BUDGET_SECONDS = 120.0
+PROOF_SECONDS = 120.0
+# Of each search, on one core.
+SEARCH_SECONDS = {"annealing": 1.0, "colocrl": 4.0, "hierarchical": 4.0, "placeto": 4.0}
+SEEDS = (0, 1, 2)
+AT_ONCE = 2
+NEAR = 0.02  # of the optimum
 LAUNCH_SECONDS = 5.7e-6
 # bytes/s: an output takes 0.1 to 1 ms, a third of an op's time, or as long as an op.
 BANDWIDTH = {"ample": 10e9, "unequal": 10e9, "tight": 10e9, "shared": 3e9, "multicast": 3e9,
@@ -132,25 +143,114 @@ def _cluster(count: int, network: str, memory_bytes: int = 10**12) -> Cluster:
     )
 
 
+class Search(NamedTuple):
+    """One search of an instance.
+
+    Attributes:
+        method: the placer.
+        seed: its seed.
+        gap: how much slower than the optimum its placement is, as a share; infinite if it does not
+            fit in memory.
+        evaluations: placements simulated in all.
+        found_after: placements simulated until the best one was met.
+        wall_seconds: in all.
+    """
+
+    method: str
+    seed: int
+    gap: float
+    evaluations: int
+    found_after: int
+    wall_seconds: float
+
+
+def search(name: str, method: str, seed: int, optimum: float) -> Search:
+    """Searches an instance for as long as the method is given."""
+    placement = place(instance(name), method, SEARCH_SECONDS[method], seed)
+    return Search(
+        method,
+        seed,
+        placement.step_time / optimum - 1 if placement.feasible else np.inf,
+        placement.evaluations,
+        placement.trace[-1][0] if placement.trace else placement.evaluations,
+        round(placement.wall_seconds, 3),
+    )
+
+
 def run() -> int:
-    """Proves the thirty optima and writes them; exit status 1 where one was not proven in time."""
-    rows = []
-    place(instance(NAMES[0]), "exact")  # compiles
-    for name, problem in instances():
-        placement = place(problem, "exact", BUDGET_SECONDS)
-        row = _row(name, problem, placement)
-        print(f"{name}: {row['optimum'] * 1e3:.3f} ms, {row['wall_seconds']:.2f} s", flush=True)
-        if placement.lower_bound < placement.step_time * (1 - 1e-8):
-            print(f"{name}: not proven: no placement is below {placement.lower_bound} s")
-            return 1
-        rows.append(row)
+    """Proves the optima, searches, writes both; exit status 1 where one was not proven in time."""
+    rows = _prove()
+    if len(rows) < len(NAMES):
+        return 1
+    searches = _search_all({row["instance"]: row["optimum"] for row in rows})
+    for row in rows:
+        row["searches"] = [found._asdict() for found in searches[row["instance"]]]
+    for line in table([found for row in searches.values() for found in row]):
+        print(line)
     document = {
         "command": "python -m benchmarks.instances",
         "machine": f"{platform.machine()}, 2 shared cores, Python {platform.python_version()}",
+        "search_seconds": SEARCH_SECONDS,
         "rows": rows,
     }
     RESULTS.write_text(json.dumps(document, indent=1) + "\n")
     return 0
+
+
+def table(searches: Sequence[Search]) -> Iterator[str]:
+    """Lines on how near to the optima the methods came."""
+    heads = ("near in all", "largest gap", "evaluations", "found after")
+    yield f"{'method':<14}" + "".join(f"{head:>13}" for head in heads)
+    for method in SEARCH_SECONDS:
+        own = [found for found in searches if found.method == method]
+        largest = [
+            max(found.gap for found in own[first : first + len(SEEDS)])
+            for first in range(0, len(own), len(SEEDS))
+        ]
+        near = f"{sum(gap <= NEAR for gap in largest)} of {len(largest)}"
+        evaluations = statistics.median(found.evaluations for found in own)
+        found_after = statistics.median(found.found_after for found in own)
+        yield (
+            f"{method:<14}{near:>13}{max(largest):>13.2%}{evaluations:>13.0f}{found_after:>13.0f}"
+        )
+
+
+def _search_all(best: Mapping[str, float]) -> dict[str, list[Search]]:
+    """Instance -> its searches, method by method, seed by seed; two run at once."""
+    tasks = [
+        (name, method, seed, best[name])
+        for name, method, seed in product(best, SEARCH_SECONDS, SEEDS)
+    ]
+    context = multiprocessing.get_context("spawn")
+    searches: dict[str, list[Search]] = {name: [] for name in best}
+    with ProcessPoolExecutor(AT_ONCE, context, _start_worker) as pool:
+        for (name, *_), found in zip(
+            tasks, pool.map(search, *zip(*tasks, strict=True)), strict=True
+        ):
+            print(f"{name}: {found.method}, seed {found.seed}: {found.gap:.2%}", flush=True)
+            searches[name].append(found)
+    return searches
+
+
+def _start_worker() -> None:
+    numba.set_num_threads(1)
+    for method in SEARCH_SECONDS:
+        place(instance(NAMES[0]), method, 1.0)  # compiles
+
+
+def _prove() -> list[dict[str, Any]]:
+    """Rows of the instances up to the first that is not proven in time."""
+    rows = []
+    place(instance(NAMES[0]), "exact")  # compiles
+    for name, problem in instances():
+        placement = place(problem, "exact", PROOF_SECONDS)
+        row = _row(name, problem, placement)
+        print(f"{name}: {row['optimum'] * 1e3:.3f} ms, {row['wall_seconds']:.2f} s", flush=True)
+        if placement.lower_bound < placement.step_time * (1 - 1e-8):
+            print(f"{name}: not proven: no placement is below {placement.lower_bound} s")
+            break
+        rows.append(row)
+    return rows
 
 
 def _row(name: str, problem: PlacementProblem, placement: Placement) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Placements: groups to devices, as files and as maps that a framework can use."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """A placement, and what is known of it. Equal where devices, method and seed are.
+    """A placement, and what is known of it. Equal where devices, method, seed and settings are.
 
     Attributes:
         problem: what is placed.
@@ -34,12 +34,13 @@ class Placement:
         method: the placer that found it.
         seed: the seed the placer was given.
         evaluations: placements simulated in finding it.
-        wall_seconds: seconds it took to find.
+        wall_seconds: seconds it took to find, by the clock of the budget.
         interrupted: whether Ctrl-C ended the search before its time.
         lower_bound: seconds that the placer has proven no feasible placement to be below; 0 if
             it proves nothing, infinite if there is no feasible placement.
         trace: how the search went: of each feasible placement that was the fastest until then,
             placements simulated, seconds since the start, and its step time in seconds.
+        settings: the settings the placer was given, where they are not its own.
     """
 
     problem: PlacementProblem
@@ -54,6 +55,7 @@ class Placement:
     interrupted: bool = False
     lower_bound: float = 0.0
     trace: tuple[tuple[int, float, float], ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Placement):
@@ -61,6 +63,7 @@ class Placement:
         return (
             self.method == other.method
             and self.seed == other.seed
+            and self.settings == other.settings
             and np.array_equal(self.devices, other.devices)
         )
 
@@ -107,6 +110,7 @@ class Placement:
                 "cluster": self.problem.cluster.name,
                 "method": self.method,
                 "seed": self.seed,
+                "settings": dict(self.settings),
                 "step_time": self.step_time if np.isfinite(self.step_time) else None,
                 "feasible": self.feasible,
                 "placement": self.device_names(),

@@ -7,7 +7,14 @@ from statistics import median
 from typing import Any
 
 from benchmarks.markdown import table
-from benchmarks.papers.published import LEARNED, OUT_OF_MEMORY, Column, Table
+from benchmarks.papers.published import (
+    FROM_ONE_DEVICE,
+    LEARNED,
+    OUT_OF_MEMORY,
+    SEARCHES,
+    Column,
+    Table,
+)
 from benchmarks.papers.study import Run
 
 Runs = dict[tuple[str, str, str], list[Run]]
@@ -17,11 +24,12 @@ TITLE = """# The papers' tables
 
 Simulated step times in seconds, on graphs that were extracted from real training steps, with
 groups `auto`; where a placer draws random numbers, the median of {seeds} seeds, with the least and
-the greatest. Every search and every training has {seconds:g} seconds of wall-clock on {machine};
-the papers trained for hours. After a slash: what the paper measured, on its own machine, with other
-graphs. *Italics*: it does not fit in memory.
+the greatest. Every search and every training has {seconds:g} seconds of one core's time, two side
+by side on {machine}; the papers trained for hours. After a slash: what the paper measured, on its
+own machine, with other graphs. *Italics*: it does not fit in memory.
 
-Written by `python -m benchmarks.papers`; all runs are in `papers.json`.
+Written by `python -m benchmarks.papers`; all {runs} runs, {hours:.1f} hours of one core, are in
+`papers.json`.
 """
 
 
@@ -41,6 +49,8 @@ def page(tables: Sequence[Table], runs: Sequence[Run], machine: str) -> str:
         seeds=len({run["seed"] for run in runs}),
         seconds=runs[0]["budget_seconds"],
         machine=machine,
+        runs=len(runs),
+        hours=sum(run.get("wall_seconds", 0) for run in runs) / 3600,
     )
     sections = {each.title: step_times(each, found) for each in tables}
     compared = next(each for each in tables if each.key == "placeto")
@@ -49,22 +59,20 @@ def page(tables: Sequence[Table], runs: Sequence[Run], machine: str) -> str:
 
 
 def summary(tables: Sequence[Table], found: Runs) -> str:
-    """Who is ahead of whom, on how many problems."""
-    problems = list(
-        dict.fromkeys((column.graph, column.cluster) for each in tables for column in each.columns)
+    """Who is ahead of whom, on how many problems; `parts` compares Placeto with itself."""
+    rivalries = [each for each in tables if each.key != "parts"]
+    problems = dict.fromkeys(
+        (column.graph, column.cluster) for each in rivalries for column in each.columns
     )
-    methods = list(dict.fromkeys(method for each in tables for method in each.methods))
     behind, ties, wins = [], 0, 0
     leads: dict[str, int] = defaultdict(int)
     for problem in problems:
-        times = {
-            method: typical(found[*problem, method])
-            for method in methods
-            if (*problem, method) in found
-        }
-        others = {method: time for method, time in times.items() if method not in LEARNED}
-        best, best_learned = min(others.values()), min(times[each] for each in LEARNED)
-        leads[min(times, key=lambda method: times[method])] += 1
+        times = {key[2]: typical(runs) for key, runs in found.items() if key[:2] == problem}
+        learned = {method: time for method, time in times.items() if method in LEARNED}
+        others = {method: time for method, time in times.items() if _name(method) not in LEARNED}
+        best, best_learned = min(others.values()), min(learned.values())
+        rivals = learned | others
+        leads[min(rivals, key=lambda method: rivals[method])] += 1
         if best < best_learned * 0.999:
             winner = min(others, key=lambda method: others[method])
             behind.append(f"{problem[0]} on {problem[1]} (`{winner}`)")
@@ -94,26 +102,29 @@ def step_times(each: Table, found: Runs) -> str:
 
 
 def reached(each: Table, found: Runs) -> str:
-    """How many placements `placeto` and `colocrl` evaluate until both are as good.
+    """How many placements the searches simulate until they are as good as `colocrl`.
 
-    The step time to reach is the slower of the two methods' medians, which at least half of the
-    seeds of both reach.
+    The step time to reach is the slower of the medians of `colocrl` and of `placeto` from one
+    device, which at least half of the seeds of both reach.
     """
-    rows = []
+    methods = (FROM_ONE_DEVICE, "colocrl", *(m for m in SEARCHES if m != "colocrl"))
+    rows, fewer = [], []
     for column in each.columns:
-        ours, theirs = (
-            found[column.graph, column.cluster, method] for method in ("placeto", "colocrl")
-        )
-        target = max(typical(ours), typical(theirs))
-        counts = [median(evaluations(run, target) for run in runs) for runs in (ours, theirs)]
-        rows.append([
-            f"{column.graph}, {column.cluster}", number(target), *(f"{c:,.0f}" for c in counts),
-            number(counts[1] / counts[0]),
-        ])  # fmt: skip
-    header = ["", "step time, s", "`placeto`", "`colocrl`", "times fewer"]
-    return table(header, rows) + (
-        "\nThe paper: up to 6.1 times fewer. Counted are placements that were simulated, those "
-        "that `placeto` starts from included.\n"
+        runs = {method: found[column.graph, column.cluster, method] for method in methods}
+        target = max(typical(runs[method]) for method in methods[:2])
+        counts = [median(evaluations(run, target) for run in runs[each]) for each in methods]
+        fewer.append(counts[1] / counts[0])
+        texts = (f"{count:,.0f}" if math.isfinite(count) else "-" for count in counts)
+        name = f"{column.graph}, {column.cluster}"
+        rows.append([name, number(target), *texts, number(fewer[-1])])
+    times = f"{number(min(fewer))} to {number(max(fewer))} times"
+    return table(
+        ["", "step time, s", *(f"`{method}`" for method in methods), "times fewer"], rows
+    ) + (
+        f"\nTimes fewer: `colocrl` over `{FROM_ONE_DEVICE}`, which starts from one device as in "
+        f"the paper; here {times} as many, in the paper up to 6.1. Counted are placements that "
+        "were simulated, starts included. `placeto` alone begins with the best of one device, the "
+        "expert's and earliest finish, and may be there before it has learned anything.\n"
     )
 
 
@@ -130,6 +141,11 @@ def evaluations(run: Run, target: float) -> float:
 def number(value: float) -> str:
     """Three digits."""
     return f"{value:.3g}" if math.isfinite(value) else "-"
+
+
+def _name(method: str) -> str:
+    """A method without its settings."""
+    return method.split()[0]
 
 
 def _time(run: Run) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.papers.page import by_problem
-from benchmarks.papers.published import SEARCHES, Table
+from benchmarks.papers.published import FROM_ONE_DEVICE, SEARCHES, Table
 from benchmarks.papers.study import Run
 
 
@@ -24,9 +24,11 @@ def draw(each: Table, runs: Sequence[Run], path: Path) -> None:
     found = by_problem(runs)
     columns = 2
     lines = -(-len(each.columns) // columns)
-    figure, axes = plt.subplots(lines, columns, figsize=(9, 2.8 * lines), layout="constrained")
+    figure, axes = plt.subplots(
+        lines, columns, figsize=(9, 2.8 * lines), layout="constrained", squeeze=False
+    )
     for ax, column in zip(axes.flat, each.columns, strict=False):
-        for color, method in enumerate(SEARCHES):
+        for color, method in enumerate((*SEARCHES, FROM_ONE_DEVICE)):
             for index, run in enumerate(found[column.graph, column.cluster, method]):
                 points = run["trace"]
                 if not points:
@@ -48,6 +50,7 @@ def draw(each: Table, runs: Sequence[Run], path: Path) -> None:
         ax.set_axis_off()
     for ax in axes[-1]:
         ax.set_xlabel("placements evaluated")
-    axes.flat[0].legend(fontsize=8)
+    lines_of = axes.flat[0].get_legend_handles_labels()
+    figure.legend(*lines_of, loc="outside lower center", ncols=3, fontsize=9)
     figure.savefig(path, dpi=120)
     plt.close(figure)

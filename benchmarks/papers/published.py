@@ -28,7 +28,8 @@ class Table:
         key: what names it on the page and on the command line.
         title: what it is of, and whose.
         columns: its problems.
-        methods: its placers, those of the paper first.
+        methods: its placers, those of the paper first; settings follow the name of one, as in
+            `placeto passing=none`.
     """
 
     key: str
@@ -40,6 +41,19 @@ class Table:
 HEURISTICS = ("metis", "etf", "heft", "m-topo", "m-etf", "m-sct")
 LEARNED = ("colocrl", "hierarchical", "placeto")
 SEARCHES = ("annealing", *LEARNED)
+# As in the paper, where episodes start from one placement throughout.
+FROM_ONE_DEVICE = "placeto initial_placement=first"
+PARTS = tuple(
+    f"{FROM_ONE_DEVICE} {setting}"
+    for setting in (
+        "reward=terminal",
+        "passing=none",
+        "passing=sweep",
+        "pooling=all",
+        "traversal=random",
+        "algorithm=ppo",
+    )
+)
 OF_2017 = ("cpu", "single", "scotch", "mincut", "expert", "colocrl")
 OF_2018 = ("cpu", "single", "expert", "scotch", "mincut", "hierarchical")
 
@@ -95,7 +109,13 @@ TABLES = (
             for graph in ("inception_v3", "nasnet", "nmt")
             for cluster in ("k80x2", "k80x4")
         ),
-        ("single", "expert", *SEARCHES),
+        ("single", "expert", *SEARCHES, FROM_ONE_DEVICE),
+    ),
+    Table(
+        "parts",
+        "What the parts of Placeto are worth",
+        tuple(Column(graph, "k80x4") for graph in ("inception_v3", "nmt")),
+        ("placeto", FROM_ONE_DEVICE, *PARTS),
     ),
     Table(
         "today",

@@ -1,23 +1,31 @@
 """The runs of the study: which there are, and doing those that are missing."""
 
 import json
+import multiprocessing
 import os
 import platform
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numba
+import torch
+
 from benchmarks.papers.published import SEARCHES, Table
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.bounds import lower_bound
 from placeto.files import write_bytes
 from placeto.placers import NotApplicable, place
+from placeto.placers.registry import find_config
 from placeto.reports.rows import seconds
 
 GROUPING = "auto"
+SIDE_BY_SIDE = 2  # searches at once, each on one core
 PACKAGES = ("numpy", "numba", "torch", "scipy", "pymetis", "pyscotch")
 Run = dict[str, Any]
 
@@ -28,7 +36,7 @@ class Plan:
 
     Attributes:
         tables: which tables.
-        seconds: budget of a search, wall-clock.
+        seconds: budget of a search, of one core's time: other processes do not shorten it.
         seeds: how many seeds for what is random.
     """
 
@@ -37,27 +45,34 @@ class Plan:
     seeds: int
 
     def runs(self) -> Iterator[Run]:
-        """What names each run, in the order of the tables; a problem in two tables counts once."""
+        """What names each run, problem by problem; one that is in two tables counts once."""
         seen = set()
         for table in self.tables:
-            for seed in range(self.seeds):
-                for column in table.columns:
-                    for method in table.methods:
-                        key = (column.graph, column.cluster, method, seed)
-                        if key in seen or (seed and method not in (*SEARCHES, "random")):
-                            continue
-                        seen.add(key)
-                        yield {
+            for column in table.columns:
+                for method in table.methods:
+                    drawn = method.split()[0] in (*SEARCHES, "random")
+                    for seed in range(self.seeds if drawn else 1):
+                        run = {
                             "graph": column.graph,
                             "cluster": column.cluster,
                             "method": method,
                             "seed": seed,
                             "budget_seconds": self.seconds,
                         }
+                        if _key(run) not in seen:
+                            seen.add(_key(run))
+                            yield run
 
 
-def conduct(plan: Plan, path: Path) -> list[Run]:
+def conduct(
+    plan: Plan, path: Path, perform_all: Callable[[Sequence[Run]], Iterable[Run]] | None = None
+) -> list[Run]:
     """Does the runs that a results file does not have; it is written after each.
+
+    Args:
+        plan: what there is to do.
+        path: the results file.
+        perform_all: does runs, in any order; default: `side_by_side`.
 
     Returns:
         All runs of the plan.
@@ -65,14 +80,13 @@ def conduct(plan: Plan, path: Path) -> list[Run]:
     document = json.loads(path.read_text()) if path.exists() else {"runs": []}
     have = {_key(run): run for run in document["runs"]}
     wanted = list(plan.runs())
-    for number, run in enumerate(wanted):
-        if _key(run) in have:
-            continue
-        have[_key(run)] = done = perform(run)
+    missing = [run for run in wanted if _key(run) not in have]
+    for number, done in enumerate((perform_all or side_by_side)(missing)):
+        have[_key(done)] = done
         told = done["note"] or f"{done['step_time']:.4g} s, {done['evaluations']} placements"
         print(
-            f"{number + 1}/{len(wanted)} {run['graph']} {run['cluster']} {run['method']} "
-            f"{run['seed']}: {told}",
+            f"{number + 1}/{len(missing)} {done['graph']} {done['cluster']} {done['method']} "
+            f"{done['seed']}: {told}",
             flush=True,
         )
         document = {
@@ -80,30 +94,63 @@ def conduct(plan: Plan, path: Path) -> list[Run]:
             "grouping": GROUPING,
             "machine": machine(),
             "packages": {name: metadata.version(name) for name in PACKAGES},
-            "runs": list(have.values()),
+            "runs": [have[_key(run)] for run in wanted if _key(run) in have],
         }
         lines = json.dumps(document).replace('{"graph"', '\n{"graph"')  # a run a line
         write_bytes(path, lines.encode() + b"\n")
     return [have[_key(run)] for run in wanted]
 
 
+def side_by_side(runs: Sequence[Run]) -> Iterator[Run]:
+    """Does runs in processes of their own, each with one thread; gives them as they end."""
+    pool = ProcessPoolExecutor(SIDE_BY_SIDE, multiprocessing.get_context("spawn"), _one_thread)
+    try:
+        for future in as_completed([pool.submit(perform, run) for run in runs]):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _one_thread() -> None:
+    """Makes a process keep to one core, and load and compile what the searches need."""
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    for method in SEARCHES:
+        place(PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 4), method, 0.1)
+
+
 def perform(run: Run) -> Run:
     """One run: the run with what was found, or with a note why there is nothing."""
-    problem = _problem(run["graph"], run["cluster"])
-    bound = seconds(_bound(run["graph"], run["cluster"]))
-    found: Run = {**run, "lower_bound": bound, "note": ""}
+    problem, bound = _problem(run["graph"], run["cluster"])
+    found: Run = {**run, "lower_bound": seconds(bound), "note": ""}
     try:
-        placement = place(problem, run["method"], run["budget_seconds"], run["seed"])
+        placement = place(
+            problem,
+            run["method"].split()[0],
+            run["budget_seconds"],
+            run["seed"],
+            settings=settings_of(run["method"]),
+            clock=time.process_time,
+        )
     except NotApplicable as error:
         return {**found, "note": str(error)}
+    if placement.interrupted:
+        raise KeyboardInterrupt
     return {
         **found,
         "step_time": seconds(placement.step_time),
         "feasible": placement.feasible,
         "evaluations": placement.evaluations,
-        "wall_seconds": placement.wall_seconds,
+        "wall_seconds": round(placement.wall_seconds, 3),
         "trace": [list(point) for point in placement.trace],
     }
+
+
+def settings_of(method: str) -> dict[str, object]:
+    """The settings that follow a placer's name, as in `placeto passing=none`."""
+    name, *settings = method.split()
+    pairs = (setting.split("=") for setting in settings)
+    return {key: find_config(name).read(key, text) for key, text in pairs}
 
 
 def machine() -> str:
@@ -115,11 +162,7 @@ def _key(run: Run) -> tuple[Any, ...]:
     return (run["graph"], run["cluster"], run["method"], run["seed"], run["budget_seconds"])
 
 
-@lru_cache(maxsize=1)
-def _problem(graph: str, cluster: str) -> PlacementProblem:
-    return PlacementProblem(load_graph(graph), load_cluster(cluster), GROUPING)
-
-
-@lru_cache(maxsize=1)
-def _bound(graph: str, cluster: str) -> float:
-    return lower_bound(_problem(graph, cluster))
+@lru_cache(maxsize=2)
+def _problem(graph: str, cluster: str) -> tuple[PlacementProblem, float]:
+    problem = PlacementProblem(load_graph(graph), load_cluster(cluster), GROUPING)
+    return problem, lower_bound(problem)

@@ -11,6 +11,7 @@ from placeto.cluster import Cluster, load_cluster
 from placeto.errors import PlacetoError
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
+from placeto.placers.registry import find_config
 from placeto.problem import PlacementProblem
 
 Json = bool
@@ -19,6 +20,7 @@ File = Annotated[str | None, arg(metavar="FILE")]
 OutputFile = Annotated[str | None, arg(aliases=["-o"], metavar="FILE")]
 GroupingText = Annotated[str, arg(metavar="none|colocation|auto|N")]
 ClusterName = Annotated[str, arg(metavar="PRESET|FILE")]
+Settings = UseAppendAction[Annotated[tuple[str, ...], arg(name="set", metavar="NAME=VALUE")]]
 Pins = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GROUP=DEVICE")]]
 
 
@@ -60,6 +62,29 @@ def parse_grouping(text: str) -> Grouping:
         return int(text)
     except ValueError:
         return text
+
+
+def parse_settings(texts: tuple[str, ...], method: str) -> dict[str, object]:
+    """Settings of a placer, by name.
+
+    Args:
+        texts: each `NAME=VALUE`.
+        method: the placer.
+
+    Raises:
+        PlacetoError: not of that form, a name that the placer does not have, or one given twice.
+    """
+    settings: dict[str, object] = {}
+    for text in texts:
+        config = find_config(method)
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            known = ", ".join(config.settings)
+            raise PlacetoError(f"--set {text}: expected NAME=VALUE; settings of {method}: {known}")
+        if name in settings:
+            raise PlacetoError(f"--set {text}: {name} is set twice")
+        settings[name] = config.read(name, value)
+    return settings
 
 
 def parse_pins(pins: tuple[str, ...], problem: PlacementProblem) -> Mapping[int, int]:

@@ -8,7 +8,7 @@ from placeto.cli.output import print_json, print_rich
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.grouping import group_ops
-from placeto.placers import PLACERS
+from placeto.placers import PLACERS, Placer
 from placeto.reports.tables import list_tables
 
 
@@ -28,9 +28,7 @@ def run(arguments: List) -> int:
     listing = {
         "graphs": [_graph(name) for name in bundle.names("graphs", (".json.gz", ".json"))],
         "clusters": [_cluster(name) for name in bundle.names("clusters", (".yaml",))],
-        "placers": [
-            {"name": placer.name, "summary": placer.summary} for placer in PLACERS.values()
-        ],
+        "placers": [_placer(placer) for placer in PLACERS.values()],
         "policies": [
             {"name": path.stem} for path in sorted((bundle.DATA / "policies").glob("*.json"))
         ],
@@ -40,6 +38,15 @@ def run(arguments: List) -> int:
     else:
         print_rich(*list_tables(listing))
     return 0
+
+
+def _placer(placer: Placer) -> dict[str, Any]:
+    config = placer.config
+    return {
+        "name": placer.name,
+        "summary": placer.summary,
+        "settings": {} if config is None else config.settings,
+    }
 
 
 def _graph(name: str) -> dict[str, Any]:

@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 
 from placeto.cli import INTERRUPTED
-from placeto.cli.arguments import File, Graph, OutputFile, ProblemArguments
+from placeto.cli.arguments import (
+    File,
+    Graph,
+    OutputFile,
+    ProblemArguments,
+    Settings,
+    parse_settings,
+)
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.graph import load_graph
@@ -25,6 +32,8 @@ class Place(ProblemArguments):
         method: A placer (see `placeto list`).
         budget: Seconds of search or training.
         seed: Where the placer's random numbers start.
+        settings: Change a setting of the placer, such as passing=none of placeto; once for each.
+            `placeto list --json` has the settings of all placers, with their defaults.
         output: Placement file to write, .json or .json.gz.
         timeline: Timeline to write, for ui.perfetto.dev.
         json: Print one JSON document instead of text.
@@ -34,6 +43,7 @@ class Place(ProblemArguments):
     method: str = "placeto"
     budget: float = 30.0
     seed: int = 0
+    settings: Settings = ()
     output: OutputFile = None
     timeline: File = None
     json: bool = False
@@ -42,6 +52,7 @@ class Place(ProblemArguments):
 def run(arguments: Place) -> int:
     """Finds, writes and prints the placement."""
     find_placer(arguments.method)
+    settings = parse_settings(arguments.settings, arguments.method)
     inputs = (arguments.graph, arguments.cluster)
     check_outputs(arguments.output, arguments.timeline, inputs=inputs)
     problem = arguments.problem(load_graph(arguments.graph), arguments.load_cluster())
@@ -49,7 +60,9 @@ def run(arguments: Place) -> int:
     if base.infeasibility is not None:
         note(base.infeasibility)
     with progress(f"{arguments.method} on {problem.graph.name}") as report:
-        placement = place(problem, arguments.method, arguments.budget, arguments.seed, report)
+        placement = place(
+            problem, arguments.method, arguments.budget, arguments.seed, report, settings
+        )
     if arguments.output is not None:
         placement.save(arguments.output)
     if arguments.timeline is not None:

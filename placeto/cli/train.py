@@ -17,7 +17,7 @@ from placeto.training.config import TrainingConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Trains a policy by REINFORCE; goes on with the run that the directory holds.
+    """Trains a policy by REINFORCE or PPO; goes on with the run that the directory holds.
 
     Attributes:
         graphs: Bundled graphs or graph files, taken in turn.

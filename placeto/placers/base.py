@@ -13,6 +13,7 @@ from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
 
 Progress = Callable[[str], None]
+Clock = Callable[[], float]
 
 
 class NotApplicable(PlacetoError):  # noqa: N818 (no fault of the input: another placer is needed)
@@ -33,8 +34,10 @@ class Incumbent:
 
     Attributes:
         problem: what is placed.
-        budget_seconds: wall-clock seconds from `started`.
+        budget_seconds: seconds of `clock`, from when the incumbent is made.
         progress: told of what is going on, in single lines.
+        clock: tells seconds.
+        started: when the incumbent was made.
         devices: (num_groups,) the best placement, or None before the first.
         evaluations: placements simulated so far.
         lower_bound: seconds that the placer has proven no feasible placement to be below; infinite
@@ -46,7 +49,8 @@ class Incumbent:
     problem: PlacementProblem
     budget_seconds: float
     progress: Progress = silent
-    started: float = field(default_factory=time.monotonic)
+    clock: Clock = time.monotonic
+    started: float = field(init=False)
     devices: Ints | None = None
     step_time: float = np.inf
     peak_memory: Ints | None = None
@@ -56,10 +60,13 @@ class Incumbent:
     trace: list[tuple[int, float, float]] = field(default_factory=list)
     _excess: float = np.inf
 
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
     @property
     def seconds(self) -> float:
-        """Wall-clock seconds since the placer was started."""
-        return time.monotonic() - self.started
+        """Seconds since the incumbent was made."""
+        return self.clock() - self.started
 
     @property
     def expired(self) -> bool:

@@ -9,6 +9,8 @@ from placeto.training.config import LearningConfig
 from placeto.training.run import progress_line
 from placeto.training.trainer import Trainer
 
+SCHEDULED_SHARE = 0.8
+
 
 class BudgetSpent(Exception):  # noqa: N818 (it is not an error)
     """Raised in the middle of an episode or a gradient step when the budget is spent."""
@@ -36,8 +38,11 @@ def trainer_for(incumbent: Incumbent, config: LearningConfig, start: Ints | None
     )
 
 
-def train_in_one_shot(incumbent: Incumbent, config: LearningConfig) -> None:
-    """Trains an agent that places all groups at once until the budget is spent.
+def train_until_spent(incumbent: Incumbent, config: LearningConfig) -> None:
+    """Trains an agent until the budget is spent.
+
+    Its schedules follow the clock and end once 80% of the budget is spent: what a policy has
+    learned shows when it is no longer paid for its entropy.
 
     Where nothing of the first update fits in memory, the best of it is repaired, so that there is
     a placement that can be used while the agent learns what fits.
@@ -45,7 +50,7 @@ def train_in_one_shot(incumbent: Incumbent, config: LearningConfig) -> None:
     trainer = trainer_for(incumbent, config)
     try:
         while True:
-            report = trainer.step(incumbent.seconds / incumbent.budget_seconds)
+            report = trainer.step(incumbent.seconds / (SCHEDULED_SHARE * incumbent.budget_seconds))
             left = incumbent.budget_seconds - incumbent.seconds
             incumbent.progress(progress_line(report, left))
             if trainer.updates == 1 and not incumbent.feasible:

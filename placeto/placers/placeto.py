@@ -1,5 +1,6 @@
 """Placeto: an agent trained on the graph that it places."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -7,42 +8,46 @@ import numpy as np
 from placeto.graph import Ints
 from placeto.initial import all_on, expert_placement
 from placeto.placers.base import Incumbent
+from placeto.placers.configs import PlacetoConfig
 from placeto.placers.etf import earliest_finish
-from placeto.placers.learned import BudgetSpent, trainer_for
-from placeto.training.config import TrainingConfig
+from placeto.placers.learned import BudgetSpent, train_until_spent, trainer_for
+from placeto.problem import PlacementProblem
 from placeto.training.run import progress_line
 from placeto.training.trainer import check_size
 from placeto.units import format_seconds
 
 TRAINING_SHARE = 0.75
 UPDATES_A_START = 20
-CONFIG = TrainingConfig(
-    updates=1,  # the schedules follow the clock
-    episodes=8,
-    baseline_episodes=16,
-    learning_rate=2e-3,
-    final_learning_rate=2e-4,
-    entropy_bonus=0.05,
-    rounds=2,
-)
+MOVES = 4
 
 
-def place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
+def place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: PlacetoConfig) -> None:
     """Trains Placeto's agent (Addanki et al. 2019, arXiv:1906.08879) on the problem.
 
     Episodes start from the best placement known: at first the best of one device, the expert's
     and earliest finish, then, every 20 updates, the best that was met on the way. Once 75% of the
     budget is spent on training, the policy as it is goes on from there, sweep after sweep. The
-    paper starts from one placement throughout; moving on did better in one trial a graph.
+    paper starts from one placement throughout; moving on did better in one trial a graph. With an
+    `initial_placement` other than `best` it is as in the paper: episodes start there, no other
+    placement is offered at first, and the whole budget is training.
+
+    Args:
+        incumbent: what is offered to.
+        rng: draws the seed of the training.
+        config: settings, among them the paper's ablations; its schedules follow the clock.
 
     Raises:
         PlacetoError: more groups than an episode can go through in reasonable time.
     """
     problem = incumbent.problem
     check_size(problem)
+    config = replace(config, seed=int(rng.integers(2**31)))
+    if config.initial_placement != "best":
+        train_until_spent(incumbent, config)
+        return
     start = best_known(incumbent)
     try:
-        _train_and_improve(incumbent, start, int(rng.integers(2**31)))
+        _train_and_improve(incumbent, start, config)
     except BudgetSpent:
         return
 
@@ -56,8 +61,18 @@ def best_known(incumbent: Incumbent) -> Ints:
     return incumbent.devices
 
 
-def _train_and_improve(incumbent: Incumbent, start: Ints, seed: int) -> None:
-    config = replace(CONFIG, seed=seed)
+def keep_at_most(problem: PlacementProblem, keep: float) -> float:
+    """What the logit of a group's present device is raised by where an episode moves 4 groups.
+
+    Not more than `keep`: of few groups an episode would move hardly one, and what takes several
+    moves at once would not be met.
+    """
+    odds = (problem.num_devices - 1) * (problem.num_groups / MOVES - 1)
+    return min(keep, math.log(max(odds, 1)))
+
+
+def _train_and_improve(incumbent: Incumbent, start: Ints, config: PlacetoConfig) -> None:
+    config = replace(config, keep=keep_at_most(incumbent.problem, config.keep))
     trainer = trainer_for(incumbent, config, start)
     training_seconds = TRAINING_SHARE * incumbent.budget_seconds
     while incumbent.seconds < training_seconds:

@@ -1,23 +1,27 @@
 """The one registry of placers, and `place`."""
 
 import difflib
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from placeto.errors import PlacetoError
 from placeto.placement import Placement
-from placeto.placers.annealing import place_annealing
+from placeto.placers.annealing import anneal
 from placeto.placers.baechi import place_m_etf, place_m_sct, place_m_topo
-from placeto.placers.base import Incumbent, NotApplicable, Progress, silent
+from placeto.placers.base import Clock, Incumbent, NotApplicable, Progress, silent
+from placeto.placers.configs import ANNEALING, COLOCRL, HIERARCHICAL, PLACETO, PlacetoConfig
 from placeto.placers.etf import place_etf
 from placeto.placers.expert import place_expert
 from placeto.placers.heft import place_heft
 from placeto.placers.metis import place_metis
 from placeto.placers.scotch import place_mincut, place_scotch
+from placeto.placers.settings import Configurable
 from placeto.placers.single import place_cpu, place_random, place_single
 from placeto.problem import PlacementProblem
+from placeto.training.config import ColocRLConfig, HierarchicalConfig
 
 
 @dataclass(frozen=True)
@@ -28,32 +32,37 @@ class Placer:
         name: what `--method` calls it.
         summary: one line for `placeto list`.
         run: offers placements to an incumbent until it is done or the budget is spent; all its
-            random numbers come from the generator.
+            random numbers come from the generator. Its third argument is a configuration, if it
+            has one.
         anytime: whether it uses the whole budget; else it ends by itself.
+        config: its configuration, if it has one.
     """
 
     name: str
     summary: str
-    run: Callable[[Incumbent, np.random.Generator], None]
+    run: Callable[..., None]
     anytime: bool = False
+    config: Configurable | None = None
 
 
-def _place_placeto(incumbent: Incumbent, rng: np.random.Generator) -> None:
+def _place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: PlacetoConfig) -> None:
     from placeto.placers.placeto import place_placeto  # torch is slow to import
 
-    place_placeto(incumbent, rng)
+    place_placeto(incumbent, rng, config)
 
 
-def _place_colocrl(incumbent: Incumbent, rng: np.random.Generator) -> None:
+def _place_colocrl(incumbent: Incumbent, rng: np.random.Generator, config: ColocRLConfig) -> None:
     from placeto.placers.colocrl import place_colocrl  # torch is slow to import
 
-    place_colocrl(incumbent, rng)
+    place_colocrl(incumbent, rng, config)
 
 
-def _place_hierarchical(incumbent: Incumbent, rng: np.random.Generator) -> None:
+def _place_hierarchical(
+    incumbent: Incumbent, rng: np.random.Generator, config: HierarchicalConfig
+) -> None:
     from placeto.placers.hierarchical import place_hierarchical  # torch is slow to import
 
-    place_hierarchical(incumbent, rng)
+    place_hierarchical(incumbent, rng, config)
 
 
 def _place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
@@ -82,24 +91,29 @@ PLACERS: dict[str, Placer] = {
         Placer("m-etf", "the group that can start first, again and again (Baechi)", place_m_etf),
         Placer("m-sct", "m-ETF that waits for favourite children (Baechi)", place_m_sct),
         Placer("exact", "the best of all, proven, of up to 40 groups", _place_exact, anytime=True),
-        Placer("annealing", "simulated annealing of many moves", place_annealing, anytime=True),
+        Placer(
+            "annealing", "simulated annealing of many moves", anneal, anytime=True, config=ANNEALING
+        ),
         Placer(
             "colocrl",
             "a sequence-to-sequence network trained on the graph (Mirhoseini et al. 2017)",
             _place_colocrl,
             anytime=True,
+            config=COLOCRL,
         ),
         Placer(
             "hierarchical",
             "a grouper and a placer trained on the graph (Mirhoseini et al. 2018)",
             _place_hierarchical,
             anytime=True,
+            config=HIERARCHICAL,
         ),
         Placer(
             "placeto",
             "an agent trained on the graph by REINFORCE (Addanki et al. 2019)",
             _place_placeto,
             anytime=True,
+            config=PLACETO,
         ),
     )
 }
@@ -118,38 +132,60 @@ def find_placer(method: str) -> Placer:
     return PLACERS[method]
 
 
+def find_config(method: str) -> Configurable:
+    """The configuration of a placer.
+
+    Raises:
+        PlacetoError: no placer of the name, or one without settings.
+    """
+    config = find_placer(method).config
+    if config is None:
+        others = ", ".join(placer.name for placer in PLACERS.values() if placer.config is not None)
+        raise PlacetoError(f"{method} has no settings; placers with settings: {others}")
+    return config
+
+
 def place(
     problem: PlacementProblem,
     method: str = "placeto",
     budget_seconds: float = 30.0,
     seed: int = 0,
     progress: Progress = silent,
+    settings: Mapping[str, object] | None = None,
+    clock: Clock = time.monotonic,
 ) -> Placement:
     """Finds a placement.
 
     Args:
         problem: the graph, its grouping and the cluster.
         method: a name of the registry.
-        budget_seconds: wall-clock seconds of search or training.
+        budget_seconds: seconds of search or training.
         seed: where the placer's random numbers start.
         progress: told of what is going on, in single lines.
+        settings: what to change in the placer's configuration, such as `{"passing": "none"}` of
+            `placeto`; `PLACERS[method].config.settings` has all of them, with their defaults.
+        clock: tells the seconds that the budget is of: the wall clock, or `time.process_time` for
+            those of the processor, which other processes do not shorten.
 
     Returns:
         The best placement that the placer offered. It is not `feasible` if the placer found none
         that fits in memory. After an interrupt (Ctrl-C) it is the best until then.
 
     Raises:
-        PlacetoError: no such method, or a method that does not apply to the problem.
+        PlacetoError: no such method or setting, or a method that does not apply to the problem.
     """
     placer = find_placer(method)
     if not budget_seconds > 0:
         raise PlacetoError(f"budget is {budget_seconds} seconds, expected more than 0")
     if seed < 0:
         raise PlacetoError(f"seed is {seed}, expected a whole number from 0")
-    incumbent = Incumbent(problem, budget_seconds, progress)
+    settings = settings or {}
+    config = find_config(method) if settings else placer.config
+    arguments = () if config is None else (config.configured(settings),)
+    incumbent = Incumbent(problem, budget_seconds, progress, clock)
     interrupted = False
     try:
-        placer.run(incumbent, np.random.default_rng(seed))
+        placer.run(incumbent, np.random.default_rng(seed), *arguments)
     except KeyboardInterrupt:
         if incumbent.devices is None:
             raise
@@ -167,6 +203,7 @@ def place(
         feasible=incumbent.feasible,
         method=method,
         seed=seed,
+        settings=dict(settings),
         evaluations=incumbent.evaluations,
         wall_seconds=incumbent.seconds,
         interrupted=interrupted,

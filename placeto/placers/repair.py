@@ -2,12 +2,15 @@
 
 import numpy as np
 
+from placeto.bounds.memory import infeasibility
 from placeto.graph import Floats, Ints
 from placeto.placers.base import Incumbent
 from placeto.problem import Bools, PlacementProblem
 
 MAX_ROUNDS = 50
+MAX_MOVES = 300
 MAX_TRIED = 64  # moves in one round of trials
+RESTING_ROUNDS = 20  # that a group stays where a trial has put it
 CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
 
 
@@ -20,8 +23,9 @@ def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
     its counted memory (`group_memory`) that its device's peak is of the counted memory of all
     of its groups; it never returns to a device that it has left. When none has room left, single
     moves are simulated, from the placement that had least above the limits, and of these the one
-    is made that leaves least, again and again while that gets less. It ends with a placement that
-    fits, where no move helps, or when the budget is spent.
+    is made that leaves least, again and again, even if that is more than before: a tabu search
+    (Glover 1986), in which a group that has moved rests for some rounds. It ends with a placement
+    that fits, after `MAX_MOVES`, when the budget is spent, or at once where provably nothing fits.
 
     Args:
         incumbent: what is offered to.
@@ -43,10 +47,19 @@ def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
         if (relieved == devices).all():
             break
         devices = relieved
-    for _ in range(MAX_ROUNDS):
-        moved, moved_peak = _best_move(incumbent, best, best_peak)
-        if moved is None or _excess(problem, moved_peak) >= _excess(problem, best_peak):
+    if infeasibility(problem) is not None:
+        return
+    wakes = np.zeros(problem.num_groups, dtype=np.int64)
+    for round_number in range(MAX_MOVES):
+        if incumbent.expired:
             return
+        moved, moved_peak = _best_move(incumbent, best, best_peak, wakes <= round_number)
+        if moved is None and wakes.max() > round_number:
+            wakes[:] = 0
+            continue
+        if moved is None or _excess(problem, moved_peak) == 0:
+            return
+        wakes[moved != best] = round_number + 1 + RESTING_ROUNDS
         best, best_peak = moved, moved_peak
 
 
@@ -107,8 +120,16 @@ def _relieved(problem: PlacementProblem, devices: Ints, peak: Ints, open_to: Boo
     return moved
 
 
-def _best_move(incumbent: Incumbent, devices: Ints, peak: Ints) -> tuple[Ints | None, Ints]:
+def _best_move(
+    incumbent: Incumbent, devices: Ints, peak: Ints, awake: Bools
+) -> tuple[Ints | None, Ints]:
     """The move of one group off an overfull device that leaves least above the limits.
+
+    Args:
+        incumbent: what is offered to.
+        devices: (num_groups,) the placement before it.
+        peak: (num_devices,) bytes, of that.
+        awake: (num_groups,) which groups may move.
 
     Returns:
         The placement after it, and its (num_devices,) peaks; None if there is no move to try, or
@@ -118,7 +139,7 @@ def _best_move(incumbent: Incumbent, devices: Ints, peak: Ints) -> tuple[Ints | 
     exchanged = exchanged_bytes(problem, devices)
     moves: list[tuple[float, int, int]] = []
     for device in np.flatnonzero(peak > problem.memory_limit).tolist():
-        groups = np.flatnonzero(devices == device)
+        groups = np.flatnonzero((devices == device) & awake)
         prices = _prices(
             exchanged[groups], problem.group_memory[groups] + 1, problem.allowed[groups], device
         )

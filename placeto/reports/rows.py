@@ -47,7 +47,8 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
         (step time over that of the best single device), `gap` (step time over the lower bound: at
         most so many times the optimum; null unless feasible), `infeasibility` (why no placement
         fits in memory, or null), `single_device_feasible`, `devices` (names), `memory_limit`
-        (bytes, one a device, as `peak_memory`), `interrupted`.
+        (bytes, one a device, as `peak_memory`), `interrupted`, `settings` (those given to the
+        placer, by name).
     """
     problem = placement.problem
     return {
@@ -70,6 +71,7 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
         "wall_seconds": placement.wall_seconds,
         "evaluations": placement.evaluations,
         "seed": placement.seed,
+        "settings": dict(placement.settings),
         "interrupted": placement.interrupted,
         "placement": placement.device_names(),
     }

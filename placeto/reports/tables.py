@@ -57,7 +57,7 @@ def placement_table(row: Row) -> Table:
     pairs = {
         "graph": f"{row['graph']}, {row['num_groups']} groups",
         "cluster": f"{row['cluster']}, {len(row['devices'])} devices",
-        "method": row["method"],
+        "method": row["method"] + _settings(row["settings"]),
         "step time": format_time(row["step_time"]) + _optimum(row["gap"]),
         "ratio": f"{format_ratio(row['ratio'])} of {format_time(row['single_device_step_time'])}, "
         f"{_single(row)}",
@@ -85,6 +85,11 @@ def measurement_table(row: Row) -> Table:
             "simulated": format_time(row["simulated_step_time"]),
         }
     )
+
+
+def _settings(settings: Mapping[str, object]) -> str:
+    pairs = ", ".join(f"{name}={str(value).lower()}" for name, value in settings.items())
+    return f" ({pairs})" if pairs else ""
 
 
 def device_table(rows: Sequence[Row]) -> Table:

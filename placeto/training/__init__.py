@@ -1,4 +1,4 @@
-"""Training policies: rollouts, REINFORCE, checkpoints."""
+"""Training policies: rollouts, REINFORCE, PPO, checkpoints."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

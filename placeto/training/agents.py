@@ -6,9 +6,14 @@ from typing import Any
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
 from placeto.training.agent import Agent
-from placeto.training.colocrl import ColocRLAgent, ColocRLConfig
-from placeto.training.config import LearningConfig, TrainingConfig
-from placeto.training.hierarchical import HierarchicalAgent, HierarchicalConfig
+from placeto.training.colocrl import ColocRLAgent
+from placeto.training.config import (
+    ColocRLConfig,
+    HierarchicalConfig,
+    LearningConfig,
+    TrainingConfig,
+)
+from placeto.training.hierarchical import HierarchicalAgent
 from placeto.training.placeto import PlacetoAgent
 
 

@@ -1,7 +1,6 @@
 """ColocRL's agent (Mirhoseini et al. 2017, arXiv:1706.04972)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,12 +11,8 @@ from placeto.models.choices import entropy
 from placeto.models.colocrl import ColocRLPolicy, ColocRLShape
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
-from placeto.training.one_shot import OneShotAgent, OneShotConfig, Shots
-
-
-@dataclass(frozen=True)
-class ColocRLConfig(OneShotConfig):
-    """Settings of ColocRL's training."""
+from placeto.training.config import ColocRLConfig
+from placeto.training.one_shot import OneShotAgent, Shots
 
 
 class ColocRLAgent(OneShotAgent[Tensor]):

@@ -9,16 +9,19 @@ from placeto.errors import PlacetoError
 
 @dataclass(frozen=True)
 class LearningConfig:
-    """Settings of REINFORCE that every agent has.
+    """Settings of REINFORCE and PPO that every agent has.
 
     Attributes:
-        updates: gradient steps of the whole run; schedules go from their first value to their
-            last over these.
-        episodes: episodes that run at once and make one gradient step, all of one problem.
+        updates: of the whole run; schedules go from their first value to their last over these.
+        episodes: episodes that run at once and make one update, all of one problem.
         seed: where all random numbers start.
         learning_rate: of Adam, first value.
         final_learning_rate: of Adam, last value; linear between.
         entropy_bonus: weight of the policy's entropy, first value; linear to 0.
+        algorithm: `reinforce` (one gradient step an update) or `ppo` (several, up the clipped
+            surrogate objective of Schulman et al. 2017, with the same advantages: no critic).
+        epochs: gradient steps an update of `ppo`, each on all of its episodes.
+        clip: how far `ppo` follows the ratio of new to old probabilities away from 1.
         baseline: what returns from step t on are compared with: `recent` (their mean over the
             last `baseline_episodes` episodes of the problem, the present ones included) or
             `moving` (their exponential moving average over earlier updates).
@@ -35,6 +38,9 @@ class LearningConfig:
     learning_rate: float = 1e-3
     final_learning_rate: float = 1e-4
     entropy_bonus: float = 0.01
+    algorithm: Literal["reinforce", "ppo"] = "reinforce"
+    epochs: int = 4
+    clip: float = 0.2
     baseline: Literal["recent", "moving"] = "recent"
     baseline_episodes: int = 16
     baseline_decay: float = 0.9
@@ -58,6 +64,8 @@ class LearningConfig:
         for name in ("entropy_bonus", "memory_penalty"):
             if not 0 <= (value := getattr(self, name)) < math.inf:
                 raise PlacetoError(f"{name} is {value!r}, expected 0 or more")
+        if not 0 < self.clip < 1:
+            raise PlacetoError(f"clip is {self.clip!r}, expected more than 0, below 1")
         if not 0 <= self.baseline_decay < 1:
             raise PlacetoError(
                 f"baseline_decay is {self.baseline_decay!r}, expected 0 or more, below 1"
@@ -98,3 +106,44 @@ class TrainingConfig(LearningConfig):
         super().__post_init__()
         if not math.isfinite(self.keep):
             raise PlacetoError(f"keep is {self.keep!r}, expected a finite number")
+
+
+@dataclass(frozen=True)
+class OneShotConfig(LearningConfig):
+    """Settings of the agents of Mirhoseini et al. (2017, arXiv:1706.04972; 2018).
+
+    The entropy is that of one choice on average: of many choices, each has a small part in the
+    reward, and with their sum it would be lost against the bonus. The papers' moving average is
+    taken over the last episodes: an exponential one lags while rewards rise, so that all of an
+    update's placements become likelier together, until there is one device left.
+
+    Attributes:
+        width: of the embeddings, and of the encoder in each direction.
+    """
+
+    learning_rate: float = 1e-2
+    final_learning_rate: float = 1e-3
+    entropy_bonus: float = 2.0
+    gradient_norm: float = 1.0
+    width: int = 32
+
+
+@dataclass(frozen=True)
+class ColocRLConfig(OneShotConfig):
+    """Settings of ColocRL's training."""
+
+    baseline_episodes: int = 64
+
+
+@dataclass(frozen=True)
+class HierarchicalConfig(OneShotConfig):
+    """Settings of the hierarchical planner's training.
+
+    Attributes:
+        clusters: how many sets of groups the grouper makes at most. The paper has 256, for tens of
+            thousands of ops; these are made of groups that are fewer.
+    """
+
+    learning_rate: float = 3e-3
+    entropy_bonus: float = 7.0
+    clusters: int = 32

@@ -1,7 +1,6 @@
 """The hierarchical planner's agent (Mirhoseini et al., ICLR 2018)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,21 +13,8 @@ from placeto.models.choices import entropy
 from placeto.models.hierarchical import HierarchicalPolicy, HierarchicalShape
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
-from placeto.training.one_shot import OneShotAgent, OneShotConfig, Shots
-
-
-@dataclass(frozen=True)
-class HierarchicalConfig(OneShotConfig):
-    """Settings of the hierarchical planner's training.
-
-    Attributes:
-        clusters: how many sets of groups the grouper makes at most. The paper has 256, for tens of
-            thousands of ops; these are made of groups that are fewer.
-    """
-
-    learning_rate: float = 3e-3
-    entropy_bonus: float = 6.0
-    clusters: int = 32
+from placeto.training.config import HierarchicalConfig
+from placeto.training.one_shot import OneShotAgent, Shots
 
 
 class Clustering(NamedTuple):
@@ -48,8 +34,9 @@ class HierarchicalAgent(OneShotAgent[Clustering]):
 
     Both networks go up the policy gradient of the paper (equations 3 to 6), with one placement for
     each grouping: the gradient of log p(grouping) + log p(devices | grouping), times the advantage.
-    A cluster may be given a device that one of its groups may be on, an empty one any; a group that
-    may not be there goes where it runs fastest of the devices that it may be on.
+    A cluster may be given a device that one of its groups may be on; a group that may not be there
+    goes where it runs fastest of the devices that it may be on. An empty cluster is given device 0:
+    a choice without effect would only blur the gradient.
     """
 
     network: HierarchicalPolicy
@@ -108,5 +95,5 @@ class HierarchicalAgent(OneShotAgent[Clustering]):
         """(clusters, batch, num_devices) which devices the clusters of groupings may have."""
         member = F.one_hot(cluster, self._clusters).transpose(1, 2).float()
         may = member @ self._allowed.float() > 0
-        empty = member.sum(dim=-1, keepdim=True) == 0
-        return (may | empty).transpose(0, 1)
+        may[..., 0] |= member.sum(dim=-1) == 0
+        return may.transpose(0, 1)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -15,30 +15,11 @@ from placeto.models.network import Network
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, penalised_time
 from placeto.training.agent import Visit
-from placeto.training.config import LearningConfig
+from placeto.training.config import OneShotConfig
 from placeto.training.threads import one_thread_an_operation
 
 # An LSTM's step costs hardly more for more episodes: two threads with half of them gain nothing.
-EPISODES_AT_ONCE = 16
-
-
-@dataclass(frozen=True)
-class OneShotConfig(LearningConfig):
-    """Settings of the agents of Mirhoseini et al. (2017, arXiv:1706.04972; 2018).
-
-    The entropy is that of one choice on average: of many choices, each has a small part in the
-    reward, and with their sum it would be lost against the bonus.
-
-    Attributes:
-        width: of the embeddings, and of the encoder in each direction.
-    """
-
-    learning_rate: float = 1e-2
-    final_learning_rate: float = 1e-3
-    entropy_bonus: float = 0.5
-    baseline: Literal["recent", "moving"] = "moving"
-    gradient_norm: float = 1.0
-    width: int = 32
+EPISODES_AT_ONCE = 64
 
 
 Choices = TypeVar("Choices")

@@ -13,6 +13,10 @@ from placeto.graph import Floats
 from placeto.training.config import LearningConfig
 from placeto.training.threads import in_threads, one_thread_an_operation
 
+# Takes (n,) log-probabilities of what was done, their advantages and which states they are of;
+# gives the (n,) shares of these states in what is to become large.
+Objective = Callable[[Tensor, Tensor, slice], Tensor]
+
 
 @dataclass(frozen=True)
 class UpdateStatistics:
@@ -68,6 +72,11 @@ class Baselines:
         return returns - average
 
 
+def policy_gradient(taken: Tensor, advantage: Tensor, part: slice) -> Tensor:
+    """The objective of REINFORCE: log-probability times advantage."""
+    return taken * advantage
+
+
 @one_thread_an_operation()
 def update(
     network: nn.Module,
@@ -75,12 +84,13 @@ def update(
     terms: Callable[[slice], tuple[Tensor, Tensor]],
     parts: Sequence[slice],
     advantages: Floats,
+    objective: Objective = policy_gradient,
     *,
     entropy_bonus: float,
     gradient_norm: float,
     tick: Callable[[], None] = lambda: None,
 ) -> UpdateStatistics:
-    """One step up the policy gradient.
+    """One step up the policy gradient, or up the gradient of another objective.
 
     Args:
         network: changed in place.
@@ -88,6 +98,7 @@ def update(
         terms: log-probability of what was done in each of some states, and the entropy there.
         parts: states, each in one part; several parts are computed at once.
         advantages: (steps, episodes) of what was done; divided here by their standard deviation.
+        objective: what is to become large beside the entropy.
         entropy_bonus: weight of the entropy.
         gradient_norm: what the gradient is clipped to.
         tick: called after every part of the states; what it raises leaves the network as it was.
@@ -107,7 +118,8 @@ def update(
     def gradient_of(part: slice) -> tuple[float, tuple[Tensor, ...]]:
         taken, uncertainties = terms(part)
         uncertainty = uncertainties.sum()
-        loss = -(taken * advantage[part]).sum() - entropy_bonus * uncertainty
+        gain = objective(taken, advantage[part], part).sum()
+        loss = -gain - entropy_bonus * uncertainty
         return float(uncertainty.detach()), torch.autograd.grad(loss / states, parameters)
 
     entropy, total = 0.0, [torch.zeros_like(parameter) for parameter in parameters]

@@ -29,7 +29,10 @@ from placeto.units import format_seconds
 Progress = Callable[[str], None]
 
 # What settings are in runs from before there was a choice.
-ONLY_CHOICE = {"baseline": "recent", "baseline_decay": 0.9}
+ONLY_CHOICE = {
+    **{"baseline": "recent", "baseline_decay": 0.9},
+    **{"algorithm": "reinforce", "epochs": 4, "clip": 0.2},
+}
 
 
 def train(

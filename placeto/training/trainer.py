@@ -4,6 +4,7 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from placeto.errors import PlacetoError
 from placeto.graph import Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, Outcomes, simulate_many
+from placeto.training import ppo
 from placeto.training.agent import Episodes
 from placeto.training.agents import make_agent
 from placeto.training.config import LearningConfig
-from placeto.training.reinforce import Baselines, returns_to_go, update
+from placeto.training.reinforce import Baselines, policy_gradient, returns_to_go, update
 
 MAX_GROUPS = 1024
 
@@ -44,8 +46,8 @@ class UpdateReport:
         step_time: mean of the episodes' last placements, in seconds.
         best_step_time: least penalised step time of that problem since the start, in seconds.
         mean_return: mean total reward of the episodes.
-        entropy: of the policy, in nats a state.
-        gradient_norm: before clipping.
+        entropy: of the policy that played them, in nats a state.
+        gradient_norm: before clipping, of the first epoch where there are several.
         learning_rate: of this update.
         episodes: since the start.
         evaluations: placements evaluated since the start.
@@ -76,7 +78,8 @@ class Trainer:
         visit: told of every batch of placements that is evaluated, and of which problem.
         starts: (num_groups,) where the episodes of each problem start; default: as the agent is
             configured.
-        tick: called often during gradient steps; what it raises leaves the policy as it was.
+        tick: called often during gradient steps; what it raises leaves the policy as it was before
+            the present one.
 
     Raises:
         PlacetoError: no problem, too many groups, or problems that the agent cannot be trained on
@@ -114,14 +117,15 @@ class Trainer:
         self.best = [np.inf] * len(problems)
 
     def step(self, progress: float | None = None) -> UpdateReport:
-        """Runs the episodes of one update and takes the gradient step.
+        """Runs the episodes of one update and takes the gradient step, or steps.
 
         Args:
             progress: how much of the run is over, from 0 to 1, for the schedules; default: by the
                 number of updates.
 
         Raises:
-            PlacetoError: the gradient is not finite; the policy is left as it was.
+            PlacetoError: the gradient is not finite; the policy is left as it was before that
+                gradient step.
         """
         began = time.perf_counter()
         config = self.config
@@ -136,16 +140,24 @@ class Trainer:
         rollout = self.roll_out(index, episodes=config.episodes)
         advantages = self.baselines.advantages(str(index), returns_to_go(rollout.rewards))
         at_once = self.agent.states_at_once(index)
-        statistics = update(
+        parts = [slice(first, first + at_once) for first in range(0, advantages.size, at_once)]
+        gradient_step = partial(
+            update,
             self.policy,
             self.optimizer,
             lambda part: self.agent.terms(index, rollout, part),
-            [slice(first, first + at_once) for first in range(0, advantages.size, at_once)],
+            parts,
             advantages,
             entropy_bonus=config.entropy_bonus * (1 - progress),
             gradient_norm=config.gradient_norm,
             tick=self._tick,
         )
+        if config.algorithm == "ppo":
+            statistics = ppo.update(
+                gradient_step, advantages.size, epochs=config.epochs, clip=config.clip
+            )
+        else:
+            statistics = gradient_step(policy_gradient)
         self.updates += 1
         self.episodes += config.episodes
         return UpdateReport(

@@ -4,12 +4,33 @@ import numpy as np
 import pytest
 
 from benchmarks.families import FAMILIES
-from benchmarks.instances import NAMES, RESULTS, Instance, instance, instances, optima
+from benchmarks.instances import (
+    NAMES,
+    NEAR,
+    RESULTS,
+    SEARCH_SECONDS,
+    SEEDS,
+    Instance,
+    Search,
+    instance,
+    instances,
+    optima,
+    table,
+)
 from placeto import PlacementProblem, place, simulate
+from placeto.placers import PLACERS, Incumbent
 from placeto.simulation import simulate_many
 
 ROWS = {row["instance"]: row for row in json.loads(RESULTS.read_text())["rows"]}
 FEW = 200_000
+LEARNED = ("colocrl", "hierarchical", "placeto")
+# Instances where all seeds came within 2%, and searches that did, of 90.
+REACHED = {
+    "annealing": (30, 90),
+    "colocrl": (24, 81),
+    "hierarchical": (27, 87),
+    "placeto": (23, 81),
+}
 
 
 def all_step_times(problem: PlacementProblem) -> np.ndarray:
@@ -65,3 +86,48 @@ def test_they_are_worth_solving():
     assert any(abs(gain) < 1e-8 for gain in gains["single"])
     devices_used = [len(set(row["placement"])) for row in ROWS.values()]
     assert set(devices_used) == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("method", SEARCH_SECONDS)
+def test_searches_came_as_near_to_the_optimum_as_stated(method):
+    """Training for 4 seconds does not reach the 2% everywhere; annealing finds every optimum."""
+    gaps = {}
+    for name, row in ROWS.items():
+        own = [Search(**found) for found in row["searches"] if found["method"] == method]
+        assert [found.seed for found in own] == list(SEEDS)
+        gaps[name] = [found.gap for found in own]
+    assert list(gaps) == list(NAMES)
+    assert min(map(min, gaps.values())) > -1e-8
+    if method == "annealing":
+        assert max(map(max, gaps.values())) < 1e-8
+    near = [sum(gap <= NEAR for gap in own) for own in gaps.values()]
+    assert (near.count(len(SEEDS)), sum(near)) == REACHED[method]
+
+
+@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("name", ["layered-12-two-unequal", "training-12-two-tight"])
+def test_training_comes_near_the_optimum(method, name):
+    """By a clock that counts evaluated placements: the same on every machine."""
+    incumbent = Incumbent(instance(name), budget_seconds=4000)
+    incumbent.clock, incumbent.started = lambda: incumbent.evaluations, 0
+    placer = PLACERS[method]
+    placer.run(incumbent, np.random.default_rng(0), placer.config.default)
+    assert incumbent.feasible
+    assert incumbent.step_time < (1 + NEAR) * optima()[name]
+
+
+def test_the_table_counts_the_instances_whose_seeds_are_all_near():
+    worst = {"annealing": 0.0, "colocrl": 0.02, "hierarchical": 0.021, "placeto": 0.5}
+    searches = [
+        Search(method, seed, gap if (name, seed) == ("b", 1) else 0.0, 100 * seed, 10, 1.0)
+        for name in "ab"
+        for method, gap in worst.items()
+        for seed in SEEDS
+    ]
+    assert [line.split()[:5] for line in table(searches)][1:] == [
+        ["annealing", "2", "of", "2", "0.00%"],
+        ["colocrl", "2", "of", "2", "2.00%"],
+        ["hierarchical", "1", "of", "2", "2.10%"],
+        ["placeto", "1", "of", "2", "50.00%"],
+    ]
+    assert all(line.split()[5:] == ["100", "10"] for line in list(table(searches))[1:])

@@ -1,15 +1,26 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from benchmarks.papers import page, study
-from benchmarks.papers.published import LEARNED, SEARCHES, TABLES, Column, Table
+from benchmarks.papers.published import (
+    FROM_ONE_DEVICE,
+    LEARNED,
+    SEARCHES,
+    TABLES,
+    Column,
+    Table,
+)
 from benchmarks.papers.study import Plan
 from placeto.placers import PLACERS
 
 PAIR = Table(
-    "placeto", "two", (Column("nmt", "k80x2", {"single": math.inf}),), ("single", *SEARCHES)
+    "placeto",
+    "two",
+    (Column("nmt", "k80x2", {"single": math.inf}),),
+    ("single", *SEARCHES, FROM_ONE_DEVICE),
 )
 
 
@@ -21,19 +32,26 @@ def run(method, step_time, trace=(), seed=0, **more):
 
 RUNS = [
     run("single", 0.5),
-    run("annealing", 0.2),
+    run("annealing", 0.2, [[1, 0, 0.2]]),
     run("hierarchical", 0.4),
     *(run("colocrl", t, [[1, 0, 0.5], [90, 1, t]], n) for n, t in enumerate((0.3, 0.31, 0.5))),
     *(
         run("placeto", t, [[1, 0, 0.5], [30, 1, 0.3], [60, 1, t]], n)
         for n, t in enumerate((0.25, 0.26, 0.29))
     ),
+    *(
+        run(FROM_ONE_DEVICE, t, [[1, 0, 0.5], [45, 1, 0.3], [60, 1, t]], n)
+        for n, t in enumerate((0.28, 0.29, 0.3))
+    ),
 ]
 
 
 def test_every_method_of_the_tables_is_a_placer():
     for each in TABLES:
-        assert set(each.methods) <= set(PLACERS)
+        for method in each.methods:
+            settings = study.settings_of(method)
+            assert not settings or PLACERS[method.split()[0]].config.configured(settings)
+            assert method.split()[0] in PLACERS
         for column in each.columns:
             assert set(column.seconds) <= set(each.methods)
 
@@ -55,25 +73,42 @@ def test_reductions_are_those_that_the_papers_print():
 def test_runs_of_a_plan():
     plan = Plan([PAIR, PAIR], seconds=2, seeds=3)
     names = [(each["method"], each["seed"]) for each in plan.runs()]
-    assert len(set(names)) == len(names) == 1 + 3 * len(SEARCHES)
+    assert len(set(names)) == len(names) == 1 + 3 * (len(SEARCHES) + 1)
     assert ("single", 1) not in names
     assert ("placeto", 2) in names
+    assert (FROM_ONE_DEVICE, 2) in names
 
 
-def test_a_run_that_was_done_is_not_done_again(tmp_path, monkeypatch):
+def test_a_run_that_was_done_is_not_done_again(tmp_path):
     plan, path = Plan([PAIR], seconds=1, seeds=1), tmp_path / "papers.json"
     asked = []
 
-    def perform(each):
-        asked.append(each["method"])
-        return {**run(each["method"], 1.0), "budget_seconds": 1}
+    def backwards_until_interrupted(runs):
+        for number, each in enumerate(reversed(runs)):
+            if number == 2 and not asked[2:]:
+                raise KeyboardInterrupt
+            asked.append(each["method"])
+            yield {**run(each["method"], 1.0), "budget_seconds": 1}
 
-    monkeypatch.setattr(study, "perform", perform)
-    first = study.conduct(plan, path)
-    assert asked == ["single", *SEARCHES]
-    assert study.conduct(plan, path) == first
-    assert len(asked) == len(PAIR.methods)
-    assert json.loads(path.read_text())["runs"] == first
+    with pytest.raises(KeyboardInterrupt):
+        study.conduct(plan, path, backwards_until_interrupted)
+    assert len(json.loads(path.read_text())["runs"]) == 2
+    asked.append("again")
+    found = study.conduct(plan, path, backwards_until_interrupted)
+    methods = list(PAIR.methods)
+    assert asked == [*methods[:-3:-1], "again", *methods[-3::-1]]
+    assert [each["method"] for each in found] == methods
+    assert json.loads(path.read_text())["runs"] == found
+    assert study.conduct(plan, path, backwards_until_interrupted) == found
+    assert len(asked) == len(methods) + 1
+
+
+def test_runs_side_by_side():
+    plan = Plan([replace(PAIR, methods=("single", "expert", "random"))], seconds=1, seeds=2)
+    found = {(each["method"], each["seed"]): each for each in study.side_by_side([*plan.runs()])}
+    assert set(found) == {("single", 0), ("expert", 0), ("random", 0), ("random", 1)}
+    alone = study.perform(next(plan.runs()))
+    assert found["single", 0]["step_time"] == alone["step_time"]
 
 
 def test_a_run(monkeypatch):
@@ -94,7 +129,7 @@ def test_step_times_are_medians_beside_the_published():
 def test_placements_to_the_same_step_time():
     # Medians are 0.31 s and 0.26 s: 0.31 s is what both reach, the third seed of colocrl never.
     text = page.reached(PAIR, page.by_problem(RUNS))
-    assert "| nmt, k80x2 | 0.31 | 30 | 90 | 3 |" in text
+    assert "| nmt, k80x2 | 0.31 | 45 | 90 | 1 | - | 30 | 2 |" in text
 
 
 def test_summary_says_who_is_ahead():

@@ -50,6 +50,7 @@ def test_json_says_all_that_the_design_promises(placeto):
         "memory_limit": [100, 100],
         "evaluations": 1,
         "seed": 7,
+        "settings": {},
         "interrupted": False,
         "placement": ["d0", "d0", "d1", "d1"],
         "output": None,
@@ -192,3 +193,48 @@ def test_a_placer_that_fails_leaves_the_old_file(placeto, monkeypatch):
     assert result.status == 2
     assert "too short for any placement" in result.err
     assert Path("p.json").read_text() == "old"
+
+
+ANNEAL = ("place", *FORK, "--grouping", "none", "--method", "annealing", "--budget", "60")
+
+
+def test_settings_are_obeyed_and_shown(placeto):
+    settings = ("--set", "max_evaluations=40", "--set", "last_temperature=1e-4")
+    row = placeto(*ANNEAL, *settings, "--json").document
+    assert row["settings"] == {"max_evaluations": 40, "last_temperature": 1e-4}
+    assert 40 <= row["evaluations"] < 48
+    shown = placeto(*ANNEAL, *settings).out
+    assert "annealing (max_evaluations=40, last_temperature=0.0001)" in shown
+
+
+def test_the_settings_that_there_are_are_listed(placeto):
+    listed = {row["name"]: row["settings"] for row in placeto("list", "--json").document["placers"]}
+    assert listed["etf"] == {}
+    assert listed["annealing"]["max_evaluations"] is None
+    ablations = {"reward": "improvement", "passing": "rounds", "pooling": "partition"}
+    ablations |= {"traversal": "topological", "algorithm": "reinforce"}
+    assert ablations.items() <= listed["placeto"].items()
+    assert "--set NAME=VALUE" in placeto("place", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "says"),
+    [
+        ("etf", ["rounds=2"], "etf has no settings; placers with settings: "),
+        ("placeto", ["pasing=none"], "there is no setting 'pasing'; did you mean passing?"),
+        ("placeto", ["passing=gat"], "passing is 'gat', expected rounds or sweep or none"),
+        ("placeto", ["rounds=two"], "rounds is 'two', expected a whole number"),
+        ("placeto", ["rounds"], "--set rounds: expected NAME=VALUE; settings of placeto: episodes"),
+        ("placeto", ["rounds="], "--set rounds=: expected NAME=VALUE"),
+        ("placeto", ["=2"], "--set =2: expected NAME=VALUE"),
+        ("placeto", ["rounds=2", "rounds=3"], "--set rounds=3: rounds is set twice"),
+        ("annealing", ["max_evaluations=0"], "max_evaluations is 0, expected 1 or more"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line(placeto, method, settings, says):
+    flags = [part for text in settings for part in ("--set", text)]
+    result = placeto("place", *FORK, "--method", method, *flags)
+    assert result.status == 2
+    assert result.out == ""
+    assert says in result.err
+    assert result.err.count("\n") == 1

@@ -105,6 +105,36 @@ def test_messages_reach_the_current_group():
     assert touched.tolist() == [False, True, True, True, True, True]
 
 
+def told_apart(passing, pooling, pair):
+    """Whether a policy tells two groups' features apart while it places group 1 of the diamond.
+
+    The diamond is 0 -> 1 -> 2 -> 5 and 0 -> 3 -> 4 -> 5.
+    """
+    torch.manual_seed(0)
+    policy = PlacetoPolicy(PolicyConfig(num_devices=2, passing=passing, pooling=pooling, rounds=2))
+    problem = generator.diamond()
+    features, current = observe(problem, np.array([[0, 1, 0, 1, 1, 0]]), np.array([1]))
+    features[0, [0, 2, 3, 4, 5], :4] = torch.rand(5, 4)
+    swapped = features.clone()
+    swapped[0, list(pair)] = features[0, list(pair[::-1])]
+    graph = structure(problem)
+    return not torch.allclose(
+        policy(features, current, graph), policy(swapped, current, graph), rtol=0, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("pair", "relation"),
+    [((2, 5), "both descendants"), ((3, 4), "both parallel"), ((0, 3), ""), ((2, 3), "")],
+)
+def test_without_messages_groups_are_heard_through_the_pools_alone(pair, relation):
+    assert told_apart("rounds", "partition", pair)
+    assert told_apart("sweep", "partition", pair)
+    assert told_apart("none", "partition", pair) == (relation == "")
+    assert not told_apart("none", "all", pair)
+    assert told_apart("rounds", "all", pair)
+
+
 def test_keep_raises_the_present_device_only():
     problem = generator.fork()
     plain = PlacetoPolicy(PolicyConfig(num_devices=2, keep=0.0))

@@ -1,7 +1,6 @@
 """What holds for the placers that train an agent which places all groups at once."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +9,8 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.placers import PLACERS, Incumbent, learned
+from placeto.placers.hierarchical import for_few_groups
+from placeto.training.config import HierarchicalConfig
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.test_every_placer import pinned
 
@@ -33,20 +34,19 @@ def test_pins_and_kernels_are_obeyed(problem, method):
     assert placement.feasible == schedule.feasible
 
 
-def counted(problem, method, seed, ticks, monkeypatch):
+def counted(problem, method, seed, ticks):
     """What a placer finds by a clock that goes on by a second with every look at it."""
-    clock = SimpleNamespace(monotonic=itertools.count().__next__)
-    monkeypatch.setattr("placeto.placers.base.time", clock)
-    incumbent = Incumbent(problem, budget_seconds=ticks, started=0)
-    PLACERS[method].run(incumbent, np.random.default_rng(seed))
+    incumbent = Incumbent(problem, ticks, clock=itertools.count().__next__)
+    placer = PLACERS[method]
+    placer.run(incumbent, np.random.default_rng(seed), placer.config.default)
     return incumbent
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_same_seed_and_the_same_clock_give_the_same_placement(nmt, method, monkeypatch):
+def test_the_same_seed_and_the_same_clock_give_the_same_placement(nmt, method):
     found = []
     for seed in (0, 0, 1):
-        incumbent = counted(nmt, method, seed, 60, monkeypatch)
+        incumbent = counted(nmt, method, seed, 60)
         found.append((incumbent.devices.tolist(), incumbent.step_time, incumbent.evaluations))
     assert found[0] == found[1]
     assert found[0] != found[2]
@@ -92,3 +92,13 @@ def test_too_many_groups_are_one_line_at_once(method):
     problem = make_problem(make_graph({f"op{op}": 1.0 for op in range(1025)}), make_cluster(2))
     with pytest.raises(PlacetoError, match="1025 groups are too many for an agent"):
         place(problem, method)
+
+
+def test_of_few_groups_hierarchical_updates_have_more_episodes():
+    config = HierarchicalConfig(
+        episodes=10, learning_rate=0.5, final_learning_rate=0.25, entropy_bonus=3.0
+    )
+    assert for_few_groups(config, 8) == HierarchicalConfig(
+        episodes=40, learning_rate=1.0, final_learning_rate=0.5, entropy_bonus=6.0
+    )
+    assert for_few_groups(config, 32) == for_few_groups(config, 500) == config

@@ -1,7 +1,7 @@
 """The placer that trains an agent on the problem."""
 
 import itertools
-from types import SimpleNamespace
+import math
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
 from placeto.placers import Incumbent, learned, placeto
+from placeto.placers.configs import PLACETO
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.test_every_placer import pinned
 
@@ -53,6 +54,15 @@ def test_the_budget_is_kept(groups):
     assert placement.wall_seconds < 3 + 2
 
 
+def test_of_few_groups_an_episode_moves_four_at_first():
+    names = [f"op{op}" for op in range(12)]
+    problem = make_problem(make_graph(dict.fromkeys(names, 1.0)), make_cluster(3))
+    odds = math.exp(placeto.keep_at_most(problem, 3.0))
+    assert 12 * 2 / (odds + 2) == pytest.approx(4)
+    assert placeto.keep_at_most(problem, 1.0) == 1.0
+    assert placeto.keep_at_most(generator.chain(), 3.0) == 0.0
+
+
 def test_the_budget_ends_a_gradient_step_too(nmt, monkeypatch):
     # The budget is spent between the last placement of the episodes and the gradient.
     incumbent = Incumbent(nmt, budget_seconds=1e9)
@@ -62,19 +72,17 @@ def test_the_budget_ends_a_gradient_step_too(nmt, monkeypatch):
         "placeto.training.trainer.returns_to_go",
         lambda rewards: setattr(incumbent, "budget_seconds", 0.0) or rewards,
     )
-    placeto.place_placeto(incumbent, np.random.default_rng(0))
+    placeto.place_placeto(incumbent, np.random.default_rng(0), PLACETO.default)
     assert steps == []
 
 
-def test_the_same_seed_and_the_same_clock_give_the_same_placement(nmt, monkeypatch):
+def test_the_same_seed_and_the_same_clock_give_the_same_placement(nmt):
     # The schedules follow the clock: only with a clock that counts are two runs the same.
     found = []
     for seed in (0, 0, 1):
         ticks = itertools.count()
-        clock = SimpleNamespace(monotonic=lambda ticks=ticks: float(next(ticks)))
-        monkeypatch.setattr("placeto.placers.base.time", clock)
-        incumbent = Incumbent(nmt, budget_seconds=400.0, started=0.0)
-        placeto.place_placeto(incumbent, np.random.default_rng(seed))
+        incumbent = Incumbent(nmt, 400.0, clock=lambda ticks=ticks: float(next(ticks)))
+        placeto.place_placeto(incumbent, np.random.default_rng(seed), PLACETO.default)
         found.append((incumbent.devices.tolist(), incumbent.step_time, incumbent.evaluations))
     assert found[0] == found[1]
     assert found[0] != found[2]

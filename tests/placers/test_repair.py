@@ -12,6 +12,7 @@ from placeto.initial import all_on
 from placeto.placers import repair
 from placeto.placers.base import Incumbent
 from placeto.placers.repair import (
+    MAX_MOVES,
     MAX_ROUNDS,
     MAX_TRIED,
     exchanged_bytes,
@@ -125,6 +126,26 @@ def test_a_single_move_that_is_not_enough_is_followed_by_others():
     assert repaired(problem, start).feasible
 
 
+def test_it_goes_on_where_every_move_leaves_more_above_the_limit():
+    # 6 + 5 and 5 + 4 in rooms of 10: only after a move to 6 and 14 can 4 go to 6.
+    params = {"a": 6, "b": 5, "c": 5, "d": 4}
+    graph = make_graph(dict.fromkeys("abcd", 1.0), param_bytes=params)
+    found = repaired(make_problem(graph, make_cluster(2, memory=10)), [0, 0, 1, 1])
+    assert found.feasible
+    assert found.devices[0] == found.devices[3] != found.devices[1] == found.devices[2]
+
+
+def test_it_ends_where_nothing_fits():
+    # Three of 6 into two rooms of 10, which 18 of 20 bytes do not rule out; into two of 8, they do.
+    graph = make_graph(dict.fromkeys("abc", 1.0), param_bytes=dict.fromkeys("abc", 6))
+    found = repaired(make_problem(graph, make_cluster(2, memory=10)), [0, 0, 1])
+    assert not found.feasible
+    assert MAX_MOVES <= found.evaluations <= MAX_ROUNDS + MAX_MOVES * MAX_TRIED
+    found = repaired(make_problem(graph, make_cluster(2, memory=8)), [0, 0, 1])
+    assert not found.feasible
+    assert found.evaluations <= MAX_ROUNDS
+
+
 def test_the_budget_ends_it():
     graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 6, "b": 6})
     incumbent = Incumbent(make_problem(graph, make_cluster(2, memory=8)), 0.0)
@@ -146,9 +167,11 @@ def test_a_repair_offers_only_what_is_allowed_and_keeps_what_fits(problem, data)
     drawn = np.array(data.draw(st.lists(device, min_size=count, max_size=count)))
     devices = moved_where_allowed(problem, drawn)
     incumbent = Watched(problem, 60.0)
-    offer_repaired(incumbent, devices)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repair, "MAX_MOVES", 5)
+        offer_repaired(incumbent, devices)
     assert offered[0] == devices.tolist()
-    assert len(offered) == incumbent.evaluations <= MAX_ROUNDS * (1 + MAX_TRIED)
+    assert len(offered) == incumbent.evaluations <= MAX_ROUNDS + 5 * MAX_TRIED
     for placement in offered:
         assert problem.allowed[np.arange(count), placement].all()
     feasible = [simulate(problem, placement).feasible for placement in offered]
@@ -182,7 +205,7 @@ def check_that_none_returns(problem, devices):
             return super().offer_many(many)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repair, "_best_move", lambda incumbent, devices, peak: (None, peak))
+        patch.setattr(repair, "_best_move", lambda incumbent, devices, peak, awake: (None, peak))
         offer_repaired(Watched(problem, 60.0), np.array(devices))
     left = set()
     for before, after in pairwise(seen):

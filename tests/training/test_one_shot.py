@@ -8,10 +8,11 @@ import torch
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph
 from placeto.envs import generator
+from placeto.placers.hierarchical import for_few_groups
 from placeto.simulation import penalised_time, simulate_many, step_times
 from placeto.training import Trainer, TrainingConfig, train
-from placeto.training.colocrl import ColocRLConfig
-from placeto.training.hierarchical import Clustering, HierarchicalConfig
+from placeto.training.config import ColocRLConfig, HierarchicalConfig
+from placeto.training.hierarchical import Clustering
 from placeto.training.one_shot import Shots
 from placeto.training.threads import one_thread_an_operation
 from tests.builders import make_cluster, make_graph, make_problem
@@ -62,7 +63,7 @@ def test_chances_of_all_that_can_be_done_add_up(kind):
     assert len(chances) == len(placements)
     assert float(chances.sum().detach()) == pytest.approx(1, abs=1e-12)
     # Entropy of the whole is the mean of the sums of the entropies on the way.
-    expected = -float((chances * log).sum().detach())
+    expected = -float((chances * log.masked_fill(chances == 0, 0)).sum().detach())
     choices = 4 if kind is ColocRLConfig else 6
     found = float((chances * mean_entropy).sum().detach())
     assert found * choices == pytest.approx(expected, abs=1e-12)
@@ -162,12 +163,21 @@ def test_a_group_that_may_not_be_on_its_clusters_device_goes_where_it_is_fastest
     assert set(map(tuple, placements.tolist())) == {(0, 0, 0, 0), (1, 0, 1, 1)}
 
 
-def test_clusters_without_a_group_may_have_any_device_and_others_those_of_their_groups():
+def test_clusters_without_a_group_have_device_0_and_others_may_have_those_of_their_groups():
     toy = generator.fork()
     problem = PlacementProblem(toy.graph, toy.cluster, "none", pins={0: 1, 1: 1})
     trainer = Trainer([problem], HierarchicalConfig(width=3, clusters=3))
     may = trainer.agent._may(torch.tensor([[0, 0, 1, 1]]))
-    assert may[:, 0].tolist() == [[False, True], [True, True], [True, True]]
+    assert may[:, 0].tolist() == [[False, True], [True, True], [True, False]]
+
+
+def test_groupings_start_as_runs_of_the_topological_order():
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 24)
+    trainer = Trainer([problem], HierarchicalConfig(clusters=5))
+    cluster = trainer.roll_out(0, episodes=50).choices.cluster
+    runs = torch.arange(24) * 5 // 24
+    assert runs.bincount().tolist() == [5, 5, 5, 5, 4]
+    assert 0.6 < float((cluster == runs).double().mean()) < 1
 
 
 def test_clusters_are_embedded_as_the_paper_says():
@@ -195,20 +205,21 @@ def test_colocrl_goes_to_the_best_placement(toy, seed):
     assert reached == pytest.approx(best_step_time(trainer.problems[0]), rel=1e-9)
 
 
-# It does not settle there: of four groups hardly any set is moved as a whole.
+# It does not always settle there, so that the best of its draws is looked at.
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("toy", TOYS)
 def test_hierarchical_finds_the_best_placement(toy, seed):
-    trainer = Trainer([toy()], HierarchicalConfig(seed=seed, updates=150))
+    config = for_few_groups(HierarchicalConfig(seed=seed, updates=60), num_groups=4)
+    trainer = Trainer([toy()], config)
     best = best_step_time(trainer.problems[0])
-    while trainer.updates < 150 and trainer.best[0] > 1.001 * best:
+    while trainer.updates < 60 and trainer.best[0] > 1.001 * best:
         trainer.step()
     assert trainer.best[0] == pytest.approx(best, rel=1e-9)
 
 
 def test_hierarchical_draws_become_faster():
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 24)
-    trainer = Trainer([problem], HierarchicalConfig(updates=80))
+    trainer = Trainer([problem], HierarchicalConfig(updates=80, entropy_bonus=3.0))
     times = [trainer.step().step_time for _ in range(80)]
     assert np.mean(times[-10:]) < 0.93 * np.mean(times[:10])
 

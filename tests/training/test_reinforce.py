@@ -19,7 +19,7 @@ def played(problem, **options):
 
 def step_up(agent, rollout, advantages, **options):
     """An update by plain ascent, in parts of 7 states."""
-    update(
+    return update(
         agent.network,
         torch.optim.SGD(agent.network.parameters(), lr=1.0),
         lambda part: agent.terms(0, rollout, part),

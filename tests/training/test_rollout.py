@@ -92,6 +92,28 @@ def test_rows_beyond_the_episodes_stay_as_they_are():
         assert batch.outcomes.step_time[row] == simulate(problem, batch.devices[row]).step_time
 
 
+@pytest.mark.parametrize("traversal", ["topological", "random"])
+def test_every_sweep_goes_through_all_groups_in_the_order_told(traversal):
+    problem = placeto.PlacementProblem(placeto.load_graph("nmt"), placeto.load_cluster("k80x2"), 12)
+    rollout = roll_out(
+        EvaluatedBatch(problem, 4),
+        static_features(problem),
+        structure(problem),
+        PlacetoPolicy(PolicyConfig(num_devices=2)),
+        TrainingConfig(traversal=traversal, sweeps=2),
+        np.random.default_rng(0),
+        episodes=4,
+    )
+    orders = [
+        tuple(order) for order in rollout.current.reshape(2, 12, 4).swapaxes(1, 2).reshape(8, 12)
+    ]
+    assert all(sorted(order) == list(range(12)) for order in orders)
+    if traversal == "topological":
+        assert set(orders) == {tuple(problem.group_order)}
+    else:
+        assert len(set(orders)) == 8
+
+
 def test_forbidden_devices_are_not_chosen_whatever_the_logits():
     toy = generator.diamond()
     pins = {0: 1, 2: 0, 5: 1}

@@ -31,10 +31,10 @@ def best_step_time(problem):
     return step_times(problem, every).min()
 
 
-def trainer_from_a_random_start(toy, seed):
+def trainer_from_a_random_start(toy, seed, **changed):
     problem = toy()
     start = random_placement(problem, np.random.default_rng(seed))
-    return Trainer([problem], TrainingConfig(seed=seed, **SETTINGS), starts=[start])
+    return Trainer([problem], TrainingConfig(seed=seed, **SETTINGS | changed), starts=[start])
 
 
 def goes_to(trainer):

@@ -21,11 +21,6 @@ ANY_EXCESS, WHOLE_EXCESS = 0.1, 4.0
 TEMPERATE_GROUPS = 100
 
 
-def place_annealing(incumbent: Incumbent, rng: np.random.Generator) -> None:
-    """Simulated annealing for as long as the budget lasts; see `anneal`."""
-    anneal(incumbent, rng, AnnealingConfig())
-
-
 def anneal(incumbent: Incumbent, rng: np.random.Generator, config: AnnealingConfig) -> None:
     """Simulated annealing (Kirkpatrick, Gelatt & Vecchi 1983), restarted some times.
 
