@@ -41,6 +41,8 @@ class Placement:
         trace: how the search went: of each feasible placement that was the fastest until then,
             placements simulated, seconds since the start, and its step time in seconds.
         settings: the settings the placer was given, where they are not its own.
+        candidates: (num_groups,) devices of the last few placements in the trace, all different,
+            the fastest first: those that it is worth to measure.
     """
 
     problem: PlacementProblem
@@ -56,6 +58,7 @@ class Placement:
     lower_bound: float = 0.0
     trace: tuple[tuple[int, float, float], ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
+    candidates: tuple[Ints, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Placement):

@@ -45,6 +45,7 @@ COMMANDS = {
     "compare": Command("compare", "Compare", "a table of placers on the same problem"),
     "simulate": Command("simulate", "Simulate", "step time, memory and timeline of a placement"),
     "measure": Command("measure", "Measure", "step time of a placement that is run for real"),
+    "calibrate": Command("calibrate", "Calibrate", "op times and channels of real devices"),
     "train": Command("train", "Train", "train a policy"),
 }
 

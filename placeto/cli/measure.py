@@ -1,20 +1,19 @@
 """`placeto measure`."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from placeto.bundle import find
-from placeto.cli.arguments import ClusterName, Graph
-from placeto.cli.output import note, print_json, print_rich
+from placeto.cli.arguments import ClusterName, File, Graph
+from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
-from placeto.measurement import Effort, Measurement, Runtime, find_runnable
+from placeto.measurement import Effort, Runtime, find_runnable
+from placeto.measurement.timeline import save_side_by_side
 from placeto.placement import load_placement
-from placeto.problem import PlacementProblem
-from placeto.reports.rows import seconds
+from placeto.reports.rows import measurement_row, seconds
 from placeto.reports.tables import measurement_table
-from placeto.simulation import step_times
+from placeto.simulation import simulate
 
 FAILED = 1
 
@@ -34,6 +33,7 @@ class Measure:
         max_steps: Steps that count, at most, where a precision is asked for.
         precision: Measure on until the median is known to this fraction, such as 0.02.
         deadline: Seconds after which the placement is given up.
+        timeline: Timeline of the simulated and of a measured step to write, for ui.perfetto.dev.
         json: Print one JSON document instead of text.
     """
 
@@ -45,6 +45,7 @@ class Measure:
     max_steps: int = Effort.max_steps
     precision: float = Effort.precision
     deadline: float = Effort.deadline_seconds
+    timeline: File = None
     json: bool = False
 
 
@@ -57,20 +58,32 @@ def run(arguments: Measure) -> int:
         arguments.precision,
         arguments.deadline,
     )
+    check_outputs(
+        arguments.timeline, inputs=(arguments.graph, arguments.cluster, arguments.placement)
+    )
     graph, cluster = load_graph(arguments.graph), load_cluster(arguments.cluster)
     problem, devices = load_placement(arguments.placement, graph, cluster)
     folder = find("graphs", (".json.gz", ".json"), arguments.graph).parent
+    num_traces = 0 if arguments.timeline is None else 1
     what = f"measuring {graph.name} on {cluster.name}"
     with progress(what) as report, Runtime(cluster) as runtime:
         report("finding its GraphDef")
         runnable = find_runnable(graph, folder)
         report("running it")
-        measurement = runtime.measure(problem, devices, runnable, effort)
-    row = _row(problem, measurement) | {
+        measurement = runtime.measure(problem, devices, runnable, effort, traces=num_traces)
+    schedule = simulate(problem, devices)
+    row = {
+        "graph": graph.name,
+        "cluster": cluster.name,
+        **measurement_row(measurement),
         "placement": arguments.placement,
         "warm_up": effort.warm_up,
-        "simulated_step_time": seconds(float(step_times(problem, devices[None])[0])),
+        "simulated_step_time": seconds(schedule.step_time),
+        "timeline": arguments.timeline if measurement.feasible else None,
     }
+    if arguments.timeline is not None and measurement.feasible:
+        save_side_by_side(problem, schedule, measurement, arguments.timeline)
+        note(f"the timeline is in {arguments.timeline}")
     if arguments.json:
         print_json(row)
     elif measurement.feasible:
@@ -79,16 +92,3 @@ def run(arguments: Measure) -> int:
         note(f"it cannot be run: {measurement.reason}")
         return FAILED
     return 0
-
-
-def _row(problem: PlacementProblem, measurement: Measurement) -> dict[str, Any]:
-    return {
-        "graph": problem.graph.name,
-        "cluster": problem.cluster.name,
-        "feasible": measurement.feasible,
-        "reason": measurement.reason,
-        "step_time": seconds(measurement.step_time),
-        "deviation": seconds(measurement.deviation),
-        "interval": [seconds(end) for end in measurement.interval],
-        "samples": list(measurement.samples),
-    }

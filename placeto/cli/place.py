@@ -1,6 +1,9 @@
 """`placeto place`."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import arg
 
 from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import (
@@ -11,14 +14,16 @@ from placeto.cli.arguments import (
     Settings,
     parse_settings,
 )
+from placeto.cli.candidates import keep_fastest, prepare
+from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.graph import load_graph
 from placeto.placement import Placement
 from placeto.placers import place
 from placeto.placers.registry import find_placer
-from placeto.reports.rows import baseline, device_rows, placement_row
-from placeto.reports.tables import device_table, placement_table
+from placeto.reports.rows import Row, baseline, device_rows, placement_row
+from placeto.reports.tables import candidates_table, device_table, placement_table
 from placeto.simulation import simulate
 from placeto.simulation.timeline import save_timeline
 
@@ -36,6 +41,9 @@ class Place(ProblemArguments):
             `placeto list --json` has the settings of all placers, with their defaults.
         output: Placement file to write, .json or .json.gz.
         timeline: Timeline to write, for ui.perfetto.dev.
+        measure: Run the N fastest placements of the search, 3 if no number is given, and the best
+            single device on the real devices, each twice as `placeto measure` does, and keep the
+            fastest.
         json: Print one JSON document instead of text.
     """
 
@@ -46,6 +54,7 @@ class Place(ProblemArguments):
     settings: Settings = ()
     output: OutputFile = None
     timeline: File = None
+    measure: Annotated[tuple[int, ...] | None, arg(metavar="[N]")] = None
     json: bool = False
 
 
@@ -56,6 +65,9 @@ def run(arguments: Place) -> int:
     inputs = (arguments.graph, arguments.cluster)
     check_outputs(arguments.output, arguments.timeline, inputs=inputs)
     problem = arguments.problem(load_graph(arguments.graph), arguments.load_cluster())
+    measuring = None
+    if arguments.measure is not None:
+        measuring = prepare(arguments.measure, problem, arguments.graph)
     base = baseline(problem)
     if base.infeasibility is not None:
         note(base.infeasibility)
@@ -63,15 +75,24 @@ def run(arguments: Place) -> int:
         placement = place(
             problem, arguments.method, arguments.budget, arguments.seed, report, settings
         )
+    measured: list[Row] = []
+    if measuring is not None and not placement.interrupted:
+        if arguments.output is not None:
+            placement.save(arguments.output)  # whatever becomes of the measuring
+        placement, measured = keep_fastest(measuring, placement, base.single)
     if arguments.output is not None:
         placement.save(arguments.output)
     if arguments.timeline is not None:
         save_timeline(problem, simulate(problem, placement.devices), arguments.timeline)
     row = placement_row(placement, base, arguments.grouping)
+    if measuring is not None:
+        times = [each["step_time"] for each in measured if each["kept"]]
+        row |= {"measured_step_time": times[0] if times else None, "measured": measured}
     if arguments.json:
         print_json(row | {"output": arguments.output, "timeline": arguments.timeline})
     else:
-        print_rich(placement_table(row), device_table(device_rows(placement)))
+        tables = [placement_table(row), device_table(device_rows(placement))]
+        print_rich(*tables, *([candidates_table(measured)] if measured else []))
     for path, what in ((arguments.output, "placement"), (arguments.timeline, "timeline")):
         if path is not None:
             note(f"the {what} is in {path}")
@@ -79,6 +100,9 @@ def run(arguments: Place) -> int:
     if placement.interrupted:
         note("interrupted; this is the best placement until then")
         return INTERRUPTED
+    if measured and not any(each["feasible"] for each in measured):
+        note(f"none of the candidates can be run: {measured[0]['reason']}")
+        return FAILED
     return 0
 
 

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 from placeto.cluster import Cluster, load_cluster
 from placeto.envs.episodes import Episodes
+from placeto.envs.evaluators import Graph, make_evaluator
 from placeto.envs.observation import Observation, observation_space, padded_size
 from placeto.envs.rules import Rules, check_choice
 from placeto.errors import PlacetoError
 from placeto.graph import ComputationGraph, load_graph
 from placeto.grouping import Grouping
 from placeto.initial import InitialPlacement
+from placeto.measurement import MeasuringEvaluator
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator, find_evaluator
+from placeto.simulation import Evaluator
 
-Graph = str | Path | ComputationGraph
 ONLY = np.zeros(1, dtype=np.int64)
 
 
@@ -56,7 +57,17 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
 
     **Info**: `step_time` (seconds), `best_step_time` and `best_placement` (max_groups,) of the
     episode (least ρ; -1 for padding), `peak_memory` (num_devices,) bytes, `feasible`, `graph`
-    (name).
+    (name). Where step times are measured also `interval` (2,), seconds between which the median
+    step is with 95% confidence, `steps_measured`, how many steps that is from, and `reason`, why
+    the placement failed, or "".
+
+    **Measuring**: with `evaluator="measure"` every placement that is met for the first time is run
+    on the cluster's real devices, in processes that the environment starts at the first reset;
+    `close` ends them. See `placeto.measurement.MeasuringEvaluator` for what of an outcome is
+    measured and what is simulated, and for the step time of a placement that fails. Environments
+    of their own have processes of their own, on the same devices, and would time each other: to
+    have many side by side, let `gym.make_vec` make the `DevicePlacementVectorEnv`, which measures
+    one placement after another.
 
     **Reset options**: `{"graph": name}` picks the graph, `{"placement": devices}` the start.
 
@@ -70,7 +81,10 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         memory_penalty: seconds a GiB over a device's memory.
         sweeps: how often an episode goes through the groups.
         traversal: `"topological"` order of the groups, or a `"random"` one drawn each reset.
-        evaluator: `"simulate"`, or any callable with the evaluator's protocol.
+        evaluator: `"simulate"`, `"measure"`, or any callable with the evaluator's protocol, which
+            `close` leaves open.
+        measure_options: of `evaluator="measure"`, such as `{"steps": 10, "precision": 0.05}`; the
+            fields of `placeto.measurement.Effort`.
         max_groups: what observations are padded to; default: the largest graph's.
         max_edges: likewise.
         pins: group -> device, for every graph.
@@ -97,6 +111,7 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         sweeps: int = 1,
         traversal: Literal["topological", "random"] = "topological",
         evaluator: str | Evaluator = "simulate",
+        measure_options: Mapping[str, Any] | None = None,
         max_groups: int | None = None,
         max_edges: int | None = None,
         pins: Mapping[int, int] | None = None,
@@ -105,7 +120,8 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         rules = Rules(initial_placement, reward, reward_scale, memory_penalty, sweeps, traversal)
         check_choice("render_mode", render_mode, (None, "ansi", "rgb_array"))
         self.render_mode = render_mode
-        self.problems = problems = _problems(graph, cluster, grouping, pins or {})
+        graphs = [graph] if isinstance(graph, str | Path | ComputationGraph) else list(graph)
+        self.problems = problems = _problems(graphs, cluster, grouping, pins or {})
         groups = [problem.num_groups for problem in problems.values()]
         edges = [len(problem.group_edges[0]) for problem in problems.values()]
         self.max_groups = padded_size("max_groups", max_groups, groups)
@@ -114,7 +130,11 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         space = observation_space(self.max_groups, self.max_edges, self.num_devices)
         self.observation_space = space
         self.action_space = spaces.Discrete(self.num_devices)
-        self.episodes = partial(Episodes, problems, rules, find_evaluator(evaluator), space)
+        evaluate = make_evaluator(evaluator, measure_options, graphs, list(problems.values()))
+        self._measuring: MeasuringEvaluator | None = None
+        if isinstance(evaluate, MeasuringEvaluator) and evaluate is not evaluator:
+            self._measuring = evaluate
+        self.episodes = partial(Episodes, problems, rules, evaluate, space)
         self._episode = self.episodes(1)
         self._action = np.zeros(1, dtype=np.int64)
 
@@ -150,6 +170,11 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         """The current schedule: text (`"ansi"`) or a (height, width, 3) uint8 picture."""
         return self._episode.render(0, self.render_mode)
 
+    def close(self) -> None:
+        """Ends the processes of `evaluator="measure"`."""
+        if self._measuring is not None:
+            self._measuring.close()
+
     @property
     def problem(self) -> PlacementProblem:
         """The problem of the episode."""
@@ -157,13 +182,12 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
 
 
 def _problems(
-    graph: Graph | Sequence[Graph],
+    graphs: Sequence[Graph],
     cluster: str | Path | Cluster,
     grouping: Grouping,
     pins: Mapping[int, int],
 ) -> dict[str, PlacementProblem]:
     """The problems of one graph or several, by the graphs' names."""
-    graphs = [graph] if isinstance(graph, str | Path | ComputationGraph) else list(graph)
     if not graphs:
         raise PlacetoError("graph is an empty list, expected at least one graph")
     placed_on = cluster if isinstance(cluster, Cluster) else load_cluster(cluster)

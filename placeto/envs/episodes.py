@@ -14,6 +14,7 @@ from placeto.envs.starts import Starts
 from placeto.envs.viewer import render
 from placeto.features import node_features, static_features, update_node_features
 from placeto.graph import Floats, Ints
+from placeto.measurement import MeasuringEvaluator
 from placeto.problem import Bools, PlacementProblem
 from placeto.simulation import EvaluatedBatch, Evaluator, penalised_time
 
@@ -51,6 +52,7 @@ class Episodes:
         self._batches = [EvaluatedBatch(problem, batch, evaluate) for problem in self._problems]
         self._static = [static_features(problem) for problem in self._problems]
         self._starts = Starts(problems, rules)
+        self._measuring = evaluate if isinstance(evaluate, MeasuringEvaluator) else None
         self._problem = np.zeros(batch, dtype=np.int64)
         self.observations = empty_observations(batch, space)
         max_steps = rules.sweeps * max(problem.num_groups for problem in self._problems)
@@ -63,6 +65,10 @@ class Episodes:
             "feasible": progress.feasible,
             "graph": np.full(batch, None, dtype=object),
         }
+        if self._measuring is not None:
+            self.infos["interval"] = np.zeros((batch, 2))
+            self.infos["steps_measured"] = np.zeros(batch, dtype=np.int64)
+            self.infos["reason"] = np.full(batch, None, dtype=object)
 
     def over(self) -> Bools:
         """(batch,) which episodes have ended, or were never reset."""
@@ -142,6 +148,7 @@ class Episodes:
                 progress.chosen,
                 progress.current,
             )
+            self._note_measured(problem, mine, batch.devices)
         return rewards, terminated
 
     def observe(self, row: int) -> Observation:
@@ -151,7 +158,7 @@ class Episodes:
     def inform(self, row: int) -> dict[str, Any]:
         """The info of one episode."""
         progress = self.progress
-        return {
+        info = {
             "step_time": float(progress.step_time[row]),
             "best_step_time": float(progress.best_step_time[row]),
             "best_placement": progress.best_placement[row].copy(),
@@ -159,6 +166,11 @@ class Episodes:
             "feasible": bool(progress.feasible[row]),
             "graph": self.infos["graph"][row],
         }
+        if self._measuring is not None:
+            info["interval"] = self.infos["interval"][row].copy()
+            info["steps_measured"] = int(self.infos["steps_measured"][row])
+            info["reason"] = self.infos["reason"][row]
+        return info
 
     def problem(self, row: int) -> PlacementProblem:
         """The problem of one episode; the first one before the first reset."""
@@ -202,3 +214,14 @@ class Episodes:
             progress.current[rows],
             np.zeros((len(rows), groups), dtype=bool),
         )
+        self._note_measured(problem, rows, batch.devices)
+
+    def _note_measured(self, problem: PlacementProblem, rows: Ints, devices: Ints) -> None:
+        """Writes into the infos of some rows what the runs of their placements yielded."""
+        if self._measuring is None:
+            return
+        for row in rows.tolist():
+            measurement = self._measuring.measurement(problem, devices[row])
+            self.infos["interval"][row] = measurement.interval
+            self.infos["steps_measured"][row] = len(measurement.samples)
+            self.infos["reason"][row] = measurement.reason

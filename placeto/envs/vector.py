@@ -47,6 +47,9 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         PlacetoError: an argument that cannot be used.
     """
 
+    # Gymnasium closes environments that could not be made.
+    _single: DevicePlacementEnv | None = None
+
     def __init__(
         self,
         num_envs: int = 1,
@@ -68,6 +71,7 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         self.action_space = batch_space(single.action_space, self.num_envs)
         self.num_devices = single.num_devices
         self._episodes = single.episodes(self.num_envs)
+        self._single = single
         self._generators: list[np.random.Generator] = []
         self._seeds: list[int] = []
         for _ in range(self.num_envs):
@@ -131,6 +135,11 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     def render(self) -> tuple[Any, ...]:
         """What each environment's `render` returns."""
         return tuple(self._episodes.render(row, self.render_mode) for row in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends the processes of `evaluator="measure"`."""
+        if self._single is not None:
+            self._single.close()
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]

@@ -1,8 +1,9 @@
 """Real execution of placed TensorFlow graphs, timed."""
 
 from placeto.measurement.effort import Effort
+from placeto.measurement.evaluator import MeasuringEvaluator
 from placeto.measurement.measured import Measurement
 from placeto.measurement.runnable import Runnable, find_runnable
 from placeto.measurement.runtime import Runtime
 
-__all__ = ["Effort", "Measurement", "Runnable", "Runtime", "find_runnable"]
+__all__ = ["Effort", "Measurement", "MeasuringEvaluator", "Runnable", "Runtime", "find_runnable"]

@@ -37,14 +37,14 @@ def main() -> None:
     while True:
         request = parent.receive()
         try:
-            samples, trace = _measure(request, settings, graph_defs, parent)
+            samples, traces = _measure(request, settings, graph_defs, parent)
         except PlacetoError as error:
             parent.send({"refused": str(error)})
         except (tf.errors.OpError, ValueError) as error:
             message = error.message if isinstance(error, tf.errors.OpError) else str(error)
             parent.send({"failed": _one_line(message)})
         else:
-            parent.send({"samples": samples, "traced": trace is not None}, trace)
+            parent.send({"samples": samples, "traces": len(traces)}, *traces)
 
 
 def _measure(
@@ -52,7 +52,7 @@ def _measure(
     settings: dict[str, Any],
     graph_defs: dict[str, GraphDef],
     parent: Parent,
-) -> tuple[list[float], bytes | None]:
+) -> tuple[list[float], list[bytes]]:
     import tensorflow as tf
 
     key = request["sha256"]
@@ -72,7 +72,7 @@ def _measure(
         Effort(**request["effort"]),
         target,
         process_config(settings["num_cores"], settings["num_cpu_devices"]),
-        request["trace"],
+        request["traces"],
         lambda stage: parent.send({"stage": stage}),
     )
 

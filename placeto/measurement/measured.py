@@ -16,12 +16,12 @@ class Measurement:
         samples: seconds of each step that counts, in the order in which they ran; empty if it
             failed.
         reason: why it failed, in one line; empty if it did not.
-        trace: one further step as a serialized `tensorflow.RunMetadata`, if it was asked for.
+        traces: further steps, each a serialized `tensorflow.RunMetadata`, as many as asked for.
     """
 
     samples: tuple[float, ...] = ()
     reason: str = ""
-    trace: bytes | None = None
+    traces: tuple[bytes, ...] = ()
 
     @property
     def feasible(self) -> bool:

@@ -32,11 +32,10 @@ class Parent:
         except EOFError:
             os._exit(0)  # TensorFlow has threads that an orderly end would wait for
 
-    def send(self, message: dict[str, Any], data: bytes | None = None) -> None:
+    def send(self, message: dict[str, Any], *data: bytes) -> None:
         """Sends an object, and bytes after it if there are any."""
-        self._pipe.send_bytes(json.dumps(message).encode())
-        if data is not None:
-            self._pipe.send_bytes(data)
+        for part in (json.dumps(message).encode(), *data):
+            self._pipe.send_bytes(part)
 
 
 def _end_with(process: int) -> None:

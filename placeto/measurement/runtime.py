@@ -77,7 +77,7 @@ class Runtime:
         runnable: Runnable,
         effort: Effort | None = None,
         *,
-        trace: bool = False,
+        traces: int = 0,
     ) -> Measurement:
         """Runs a placement.
 
@@ -86,7 +86,7 @@ class Runtime:
             devices: (num_groups,) device of each group.
             runnable: the graph's GraphDef.
             effort: how many steps.
-            trace: whether to trace one further step.
+            traces: how many further steps to trace.
 
         Returns:
             The time of its steps, or the reason why it cannot be run.
@@ -104,7 +104,7 @@ class Runtime:
             "devices": self._devices,
             "ops": dict(zip(problem.graph.op_names, op_devices, strict=True)),
             "effort": asdict(effort),
-            "trace": trace,
+            "traces": traces,
         }
         try:
             self._start()
@@ -124,7 +124,7 @@ class Runtime:
                 if "stage" in answer:
                     stage = answer["stage"]
                     continue
-                data = driver.receive_bytes() if answer.get("traced") else None
+                traces = [driver.receive_bytes() for _ in range(answer.get("traces", 0))]
                 self._busy = False
                 if "refused" in answer:
                     raise PlacetoError(answer["refused"])
@@ -132,7 +132,7 @@ class Runtime:
                     dead = wait_for_any(self._workers(), _GRACE_SECONDS)
                     reason = answer["failed"] if dead is None else self._children[dead].obituary()
                     return Measurement(reason=f"{reason} (it was {stage})")
-                return Measurement(tuple(answer["samples"]), trace=data)
+                return Measurement(tuple(answer["samples"]), traces=tuple(traces))
         except ChildError as error:
             return Measurement(reason=f"{error} (it was {stage})")
         return Measurement(reason=f"not done within {seconds:g} s; it was {stage}")

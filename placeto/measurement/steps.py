@@ -37,9 +37,9 @@ def run_steps(
     effort: Effort,
     target: str,
     config: Any,
-    trace: bool,
+    num_traces: int,
     say: Callable[[str], None],
-) -> tuple[list[float], bytes | None]:
+) -> tuple[list[float], list[bytes]]:
     """Initializes the variables and times steps.
 
     Only the ops behind fetches are run, so that no result is sent to this process.
@@ -51,11 +51,11 @@ def run_steps(
         effort: how many steps.
         target: of the session: "" for this process, or a worker's address.
         config: the session's ConfigProto.
-        trace: whether to trace one further step.
+        num_traces: how many further steps to trace.
         say: called with what is being done.
 
     Returns:
-        Seconds of the steps that count, and the serialized RunMetadata.
+        Seconds of the steps that count, and the serialized RunMetadata of those traced.
 
     Raises:
         tensorflow.errors.OpError: the placement cannot run.
@@ -80,7 +80,8 @@ def run_steps(
                 begin = time.perf_counter()
                 step()
                 samples.append(time.perf_counter() - begin)
-            return samples, _traced(session, wanted) if trace else None
+            say("tracing steps")
+            return samples, [_traced(session, wanted) for _ in range(num_traces)]
 
 
 def _enough(samples: Sequence[float], effort: Effort) -> bool:

@@ -1,6 +1,7 @@
 """What every placer works with: the best placement so far, and the budget."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,9 @@ from placeto.simulation import Outcomes, simulate_many
 
 Progress = Callable[[str], None]
 Clock = Callable[[], float]
+
+# Of each run of a placer: as many placements as anybody would want to measure.
+RECENT = 8
 
 
 class NotApplicable(PlacetoError):  # noqa: N818 (no fault of the input: another placer is needed)
@@ -44,6 +48,8 @@ class Incumbent:
             if it has proven that there is none.
         trace: of each feasible placement that was the fastest until then: placements simulated,
             seconds since the start, and its step time in seconds.
+        recent: (num_groups,) devices of the last `RECENT` of these, all different, the fastest
+            last.
     """
 
     problem: PlacementProblem
@@ -58,6 +64,7 @@ class Incumbent:
     evaluations: int = 0
     lower_bound: float = 0.0
     trace: list[tuple[int, float, float]] = field(default_factory=list)
+    recent: deque[Ints] = field(default_factory=lambda: deque(maxlen=RECENT))
     _excess: float = np.inf
 
     def __post_init__(self) -> None:
@@ -102,3 +109,4 @@ class Incumbent:
                 self.feasible = bool(outcomes.feasible[index])
                 if self.feasible:
                     self.trace.append((self.evaluations, self.seconds, self.step_time))
+                    self.recent.append(self.devices)

@@ -209,4 +209,5 @@ def place(
         interrupted=interrupted,
         lower_bound=incumbent.lower_bound,
         trace=tuple(incumbent.trace),
+        candidates=tuple(reversed(incumbent.recent)),
     )

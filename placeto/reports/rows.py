@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from placeto.bounds import infeasibility, lower_bound
+from placeto.measurement import Measurement
 from placeto.placement import Placement
 from placeto.placers import place
 from placeto.problem import PlacementProblem
@@ -74,6 +75,18 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
         "settings": dict(placement.settings),
         "interrupted": placement.interrupted,
         "placement": placement.device_names(),
+    }
+
+
+def measurement_row(measurement: Measurement) -> Row:
+    """What a run of a placement yielded, as JSON: seconds, null where it failed."""
+    return {
+        "feasible": measurement.feasible,
+        "reason": measurement.reason,
+        "step_time": seconds(measurement.step_time),
+        "deviation": seconds(measurement.deviation),
+        "interval": [seconds(end) for end in measurement.interval],
+        "samples": list(measurement.samples),
     }
 
 

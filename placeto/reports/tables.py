@@ -59,6 +59,7 @@ def placement_table(row: Row) -> Table:
         "cluster": f"{row['cluster']}, {len(row['devices'])} devices",
         "method": row["method"] + _settings(row["settings"]),
         "step time": format_time(row["step_time"]) + _optimum(row["gap"]),
+        **({"measured": format_time(row["measured_step_time"])} if "measured" in row else {}),
         "ratio": f"{format_ratio(row['ratio'])} of {format_time(row['single_device_step_time'])}, "
         f"{_single(row)}",
         "lower bound": format_time(row["lower_bound"]),
@@ -85,6 +86,61 @@ def measurement_table(row: Row) -> Table:
             "simulated": format_time(row["simulated_step_time"]),
         }
     )
+
+
+def candidates_table(rows: Sequence[Row]) -> Table:
+    """Placements that were run for real, the one that was kept stands out; see `keep_fastest`."""
+    table = _table(
+        "measured",
+        ["method", "simulated", "measured", "median between", ""],
+        left=("method", ""),
+        caption="Between: with 95% confidence, or of all steps where they are few.",
+    )
+    for row in rows:
+        low, high = row["interval"]
+        between = f"{format_time(low)} and {format_time(high)}" if row["feasible"] else "-"
+        table.add_row(
+            row["method"],
+            format_time(row["simulated_step_time"]),
+            format_time(row["step_time"]),
+            between,
+            "kept" if row["kept"] else row["reason"],
+            style="bold" if row["kept"] else None,
+        )
+    return table
+
+
+def calibration_tables(row: Row) -> list[Table]:
+    """What was measured of a cluster; see `placeto calibrate --json`."""
+    devices = _table(
+        "", ["device", "kind", "overhead an op", "overhead a step"], left=("device", "kind")
+    )
+    for device in row["devices"]:
+        overheads = (device["op_overhead"], device["step_overhead"])
+        devices.add_row(device["device"], device["kind"], *map(format_time, overheads))
+    channels = _table(
+        "", ["channel", "bandwidth", "latency", "overhead", "off by"], left=("channel",)
+    )
+    for channel in row["channels"]:
+        channels.add_row(
+            channel["channel"],
+            f"{format_bytes(channel['bandwidth'])}/s",
+            format_time(channel["latency_seconds"]),
+            format_time(channel["overhead_seconds"]),
+            format_share(channel["error"]),
+        )
+    graphs = _table(
+        "", ["all ops of", "on", "step", "kernels", "stretched by"], left=("all ops of", "on")
+    )
+    for graph in row["graphs"]:
+        graphs.add_row(
+            graph["graph"],
+            graph["device"],
+            format_time(graph["measured"]),
+            format_time(graph["kernels"]),
+            format_ratio(graph["stretch"]),
+        )
+    return [devices, channels, graphs]
 
 
 def _settings(settings: Mapping[str, object]) -> str:

@@ -47,8 +47,8 @@ def timeline(problem: PlacementProblem, schedule: Schedule) -> dict[str, Any]:
         )
     cluster = problem.cluster
     events = [
-        *_track_names(DEVICES, "devices", [device.name for device in cluster.devices]),
-        *_track_names(CHANNELS, "channels", [channel.name for channel in cluster.channels]),
+        *track_names(DEVICES, "devices", [device.name for device in cluster.devices]),
+        *track_names(CHANNELS, "channels", [channel.name for channel in cluster.channels]),
         *_op_events(problem, schedule),
         *_transfer_events(problem, schedule),
         *_memory_events(problem, schedule),
@@ -73,7 +73,8 @@ def save_timeline(problem: PlacementProblem, schedule: Schedule, path: str | Pat
     write_json(path, timeline(problem, schedule))
 
 
-def _track_names(process: int, title: str, names: list[str]) -> list[Event]:
+def track_names(process: int, title: str, names: list[str]) -> list[Event]:
+    """Events that name a process and its threads and keep both in this order."""
     events = [
         {"ph": "M", "pid": process, "name": "process_name", "args": {"name": title}},
         {"ph": "M", "pid": process, "name": "process_sort_index", "args": {"sort_index": process}},
@@ -91,7 +92,7 @@ def _op_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]:
     np.add.at(output_bytes, graph.tensor_producer, graph.tensor_bytes)
     devices = schedule.devices[problem.op_group].tolist()
     return [
-        _span(DEVICES, devices[op], graph.op_names[op], schedule.start[op], schedule.finish[op])
+        span(DEVICES, devices[op], graph.op_names[op], schedule.start[op], schedule.finish[op])
         | {
             "cat": graph.op_types[op],
             "args": {
@@ -113,7 +114,7 @@ def _transfer_events(problem: PlacementProblem, schedule: Schedule) -> list[Even
         tensor, channel = int(transfers.tensor[index]), int(transfers.channel[index])
         producer = graph.op_names[graph.tensor_producer[tensor]]
         destinations = np.flatnonzero(transfers.destinations[index]).tolist()
-        span = _span(CHANNELS, channel, producer, transfers.start[index], transfers.sent[index])
+        event = span(CHANNELS, channel, producer, transfers.start[index], transfers.sent[index])
         args = {
             "tensor": tensor,
             "producer": producer,
@@ -122,7 +123,7 @@ def _transfer_events(problem: PlacementProblem, schedule: Schedule) -> list[Even
             "request": _microseconds(_nanoseconds(transfers.request[index])),
             "arrival": _microseconds(_nanoseconds(transfers.arrival[index])),
         }
-        events.append(span | {"cat": "transfer", "args": args})
+        events.append(event | {"cat": "transfer", "args": args})
     return events
 
 
@@ -145,7 +146,8 @@ def _memory_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]
     return events
 
 
-def _span(process: int, thread: int, name: str, begin: float, end: float) -> Event:
+def span(process: int, thread: int, name: str, begin: float, end: float) -> Event:
+    """A slice from `begin` to `end`, in seconds; an instant event where they are the same."""
     # Rounding keeps order, so what does not overlap in seconds does not in nanoseconds.
     first, last = _nanoseconds(begin), _nanoseconds(end)
     event = {"pid": process, "tid": thread, "name": name, "ts": _microseconds(first)}

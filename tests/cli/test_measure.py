@@ -27,7 +27,7 @@ def pretended(monkeypatch):
     efforts = []
 
     def pretend(measurement):
-        def measure(runtime, problem, devices, runnable, effort):
+        def measure(runtime, problem, devices, runnable, effort, *, traces=0):
             efforts.append(effort)
             return measurement
 

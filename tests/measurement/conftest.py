@@ -1,4 +1,5 @@
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from placeto import Cluster, ComputationGraph, PlacementProblem, load_cluster, load_graph
 from placeto.extraction import extract
-from placeto.measurement import Runnable, find_runnable
+from placeto.measurement import Runnable, Runtime, find_runnable
 
 STEPS = "tests.measurement.steps"
 
@@ -54,6 +55,13 @@ def fitted(cluster: Cluster) -> Cluster:
 def pair() -> Cluster:
     """Two workers."""
     return fitted(load_cluster("local-2"))
+
+
+@pytest.fixture(scope="session")
+def runtime(pair: Cluster) -> Iterator[Runtime]:
+    """Those two, started once: that takes seconds. Tests may bring them down."""
+    with Runtime(pair) as started:
+        yield started
 
 
 def split(graph: ComputationGraph, cluster: Cluster) -> tuple[PlacementProblem, np.ndarray]:

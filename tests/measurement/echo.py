@@ -15,4 +15,4 @@ if __name__ == "__main__":
             sys.exit(order["exit"])
         if "signal" in order:
             os.kill(os.getpid(), order["signal"])
-        parent.send(order, b"\x00\xff" if "data" in order else None)
+        parent.send(order, *([b"\x00\xff"] if "data" in order else []))

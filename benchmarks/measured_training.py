@@ -1,0 +1,197 @@
+"""A policy trained on measured step times: `python -m benchmarks.measured_training`, minutes.
+
+Nothing of the reward is simulated: every placement that an episode comes by is run on the two
+worker processes of `local-2`. The graph is a training step of a two-tower recommender, whose
+towers are independent until the loss, so that two devices can be worth their while. Episodes
+start with everything on the first worker; the run's `metrics.jsonl` has the measured step times of
+every update. In the end the start, what the policy does by itself, and the fastest placement met
+are run in turn, several times, as what was fastest once may have been lucky.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.markdown import table
+from benchmarks.papers.study import machine
+from placeto import PlacementProblem, load_cluster, load_graph
+from placeto.graph import Ints
+from placeto.initial import all_on
+from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
+from placeto.training import TrainingConfig
+from placeto.training.run import train
+
+RESULTS = Path(__file__).parent / "results"
+BUILD = Path("build") / "measured_training"
+SOURCE = "benchmarks.measured_training:two_towers"
+GROUPS = 6
+EFFORT = Effort(warm_up=2, steps=9, max_steps=25, precision=0.05, deadline_seconds=120.0)
+ROUNDS = 5
+# Most of the 64 placements are met, each is run once. The settings were chosen in the simulator.
+CONFIG = TrainingConfig(
+    updates=30,
+    episodes=16,
+    learning_rate=5e-3,
+    final_learning_rate=1e-3,
+    entropy_bonus=0.1,
+    algorithm="ppo",
+    baseline_episodes=64,
+    rounds=2,
+    keep=0.0,
+)
+QUICK_UPDATES = 2
+
+
+def two_towers(rows: int = 512, width: int = 1024, layers: int = 3) -> Any:
+    """A recommender's training step: users and items, each through a tower of dense layers.
+
+    The score of a pair is the product of the towers' outputs (Yi et al. 2019, RecSys).
+    """
+    import tensorflow as tf
+
+    towers = [
+        [
+            tf.Variable(
+                tf.random.normal((width, width), stddev=width**-0.5), name=f"{name}_{layer}"
+            )
+            for layer in range(layers)
+        ]
+        for name in ("user", "item")
+    ]
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((rows, width), name="users"),
+            tf.TensorSpec((rows, width), name="items"),
+        ]
+    )
+    def step(users: Any, items: Any) -> Any:
+        with tf.GradientTape() as tape:
+            outputs = []
+            for inputs, weights in zip((users, items), towers, strict=True):
+                hidden = inputs
+                for weight in weights:
+                    hidden = tf.nn.relu(tf.matmul(hidden, weight))
+                outputs.append(hidden)
+            scores = tf.reduce_mean(outputs[0] * outputs[1], axis=1)
+            loss = tf.reduce_mean((scores - 1.0) ** 2)
+        weights = [weight for tower in towers for weight in tower]
+        for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+            weight.assign_sub(0.01 * gradient)
+        return loss
+
+    return step
+
+
+def extracted(folder: Path) -> Path:
+    """The graph's file, made in a process of its own: TensorFlow would stay in this one."""
+    path = folder / "two_towers.json.gz"
+    command = [sys.executable, "-m", "placeto", "extract", SOURCE, "-o", str(path)]
+    subprocess.run(command, check=True)
+    return path
+
+
+def study(config: TrainingConfig, rounds: int, folder: Path) -> dict[str, Any]:
+    """Trains and confirms.
+
+    Args:
+        config: of the training.
+        rounds: how often the placements are run in turn in the end.
+        folder: of the run and the graph; what was there is gone.
+
+    Returns:
+        `updates`, a row each with the mean measured seconds of its last placements and the least
+        until then; `runs`, placements run, and `failures`; and of `start`, `learned` and `fastest`
+        the seconds of each round.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    path = extracted(folder)
+    problem = PlacementProblem(load_graph(path), load_cluster("local-2"), GROUPS)
+    runnable = find_runnable(problem.graph, folder)
+    runtime = Runtime(problem.cluster)
+    with MeasuringEvaluator(runtime, EFFORT, {problem.graph.name: runnable}) as evaluate:
+        trainer = train([problem], config, folder / "run", progress=print, evaluate=evaluate)
+        training_runs = evaluate.runs
+        learned: Ints = trainer.roll_out(0, episodes=1, greedy=True).devices[0]
+        compared = {
+            "start": all_on(problem, 0),
+            "learned": learned,
+            "fastest": evaluate.fastest(problem),
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in compared}
+        for _ in range(rounds):
+            for name, devices in compared.items():
+                measurement = runtime.measure(problem, devices, runnable, EFFORT)
+                if measurement.feasible:
+                    seconds[name].append(measurement.step_time)
+        lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+        keys = ("update", "step_time", "best_step_time", "entropy")
+        return {
+            "command": "python -m benchmarks.measured_training",
+            "machine": machine(),
+            "cluster": problem.cluster.name,
+            "groups": problem.num_groups,
+            "effort": asdict(EFFORT),
+            "training": config.to_document(),
+            "runs": training_runs,
+            "failures": evaluate.failures,
+            "updates": [{key: json.loads(line)[key] for key in keys} for line in lines],
+            "confirmed": seconds,
+            "devices": {name: np.asarray(devices).tolist() for name, devices in compared.items()},
+        }
+
+
+def page(found: dict[str, Any]) -> str:
+    """The log and the confirmation as Markdown."""
+    updates = found["updates"]
+    shown = [*updates[:: max(len(updates) // 8, 1)], updates[-1]]
+    log = [
+        [str(row["update"]), f"{1e3 * row['step_time']:.0f}", f"{1e3 * row['best_step_time']:.0f}"]
+        for row in {row["update"]: row for row in shown}.values()
+    ]
+    start = median(found["confirmed"]["start"])
+    confirmed = [
+        [
+            name,
+            f"{1e3 * median(times):.0f}",
+            f"{1e3 * min(times):.0f} to {1e3 * max(times):.0f}",
+            f"{median(times) / start:.2f}",
+        ]
+        for name, times in found["confirmed"].items()
+    ]
+    rounds = len(found["confirmed"]["start"])
+    return (
+        f"Measured step times, ms, of {len(updates)} updates; {found['runs']} placements were run:"
+        "\n\n"
+        + table(["update", "mean of its episodes' ends", "best until then"], log)
+        + f"\nRun in turn in the end, ms, median of {rounds} rounds:\n\n"
+        + table(["placement", "step", "rounds", "ratio to the start"], confirmed)
+    )
+
+
+def main() -> None:
+    """Runs the study and writes its results."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.measured_training")
+    parser.add_argument(
+        "--quick", action="store_true", help="two updates, one round; results into build/"
+    )
+    quick = parser.parse_args().quick
+    config = replace(CONFIG, updates=QUICK_UPDATES) if quick else CONFIG
+    found = study(config, 1 if quick else ROUNDS, BUILD)
+    folder = BUILD if quick else RESULTS
+    (folder / "measured_training.json").write_text(json.dumps(found) + "\n")
+    (folder / "measured_training.md").write_text(page(found))
+    print(page(found))
+
+
+if __name__ == "__main__":
+    main()

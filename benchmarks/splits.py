@@ -1,0 +1,129 @@
+"""Placements on two devices of every kind that people and placers come up with."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeto.graph import Ints
+from placeto.problem import PlacementProblem
+
+CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
+WINDOWS = (4, 8, 16, 32)
+LAYERS = (3, 4, 8, 16, 32)
+DRAWS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A placement with a name.
+
+    Attributes:
+        label: unique.
+        family: what kind of placement it is.
+        devices: (num_groups,) devices, 0 or 1.
+    """
+
+    label: str
+    family: str
+    devices: Ints
+
+
+def splits(problem: PlacementProblem) -> Iterator[Split]:
+    """Different placements of a problem on its first two devices; the same problem gives the same.
+
+    All on either device; the first part of the step's order here, the rest there; the first layers
+    with their gradients here, the rest there; parallel branches of a window of layers apart;
+    every layer on a device drawn at random.
+    """
+    seen = set()
+    for split in _candidates(problem):
+        if (key := split.devices.tobytes()) not in seen:
+            seen.add(key)
+            yield split
+
+
+def _candidates(problem: PlacementProblem) -> Iterator[Split]:
+    for device in (0, 1):
+        placement = np.full(problem.num_groups, device)
+        yield Split(f"all on {device}", "single device", placement)
+    orders = {"cut": problem.group_position, "layer cut": layer_of_group(problem)}
+    for family, position in orders.items():
+        share = _work_before(problem, position)
+        for cut in CUTS:
+            yield Split(f"{family} at {cut}", family, (share > cut).astype(np.int64))
+    for windows in WINDOWS:
+        yield Split(f"branches of {windows} windows", "branches", branches_apart(problem, windows))
+    share = _work_before(problem, layer_of_group(problem))
+    rng = np.random.default_rng(0)
+    for layers in LAYERS:
+        for draw in range(DRAWS):
+            devices = rng.integers(0, 2, layers)
+            devices[rng.integers(1, layers)] = 1 - devices[0]
+            layer = np.minimum((share * layers).astype(np.int64), layers - 1)
+            yield Split(f"random {layers} layers, draw {draw}", "random layers", devices[layer])
+
+
+def layer_of_group(problem: PlacementProblem) -> Ints:
+    """(num_groups,) how deep in the model a group is, the same for a layer and its gradient.
+
+    The depth of an op is the least number of levels from the step's begin or from its end: a
+    training step goes through the layers and back.
+    """
+    graph = problem.graph
+    source, target = graph.op_edges
+    depth, height = np.zeros((2, graph.num_ops), dtype=np.int64)
+    order = np.empty(graph.num_ops, dtype=np.int64)
+    order[graph.topological_order] = np.arange(graph.num_ops)
+    for edge in np.argsort(order[source], kind="stable"):
+        depth[target[edge]] = max(depth[target[edge]], depth[source[edge]] + 1)
+    for edge in np.argsort(-order[target], kind="stable"):
+        height[source[edge]] = max(height[source[edge]], height[target[edge]] + 1)
+    # Half of a group's work is before and half behind its depth; a group may have both passes.
+    weight = problem.op_seconds[:, 0] + 1e-9
+    total = np.bincount(problem.op_group, weights=weight)
+    mean = np.bincount(problem.op_group, weights=weight * np.minimum(depth, height)) / total
+    return np.argsort(np.argsort(mean, kind="stable"), kind="stable")
+
+
+def branches_apart(problem: PlacementProblem, windows: int) -> Ints:
+    """(num_groups,) within each of some windows of layers, unconnected parts on different devices.
+
+    Parts of a window go, the largest first, to the device with less work in that window.
+    """
+    share = _work_before(problem, layer_of_group(problem))
+    window = np.minimum((share * windows).astype(np.int64), windows - 1)
+    parts = _parts(problem, window)
+    seconds = problem.group_seconds[:, 0]
+    devices = np.zeros(problem.num_groups, dtype=np.int64)
+    for number in range(windows):
+        inside = np.flatnonzero(window == number)
+        work = np.zeros(2)
+        members = np.unique(parts[inside])
+        totals = {part: seconds[inside][parts[inside] == part].sum() for part in members}
+        for part in sorted(members, key=lambda part: -totals[part]):
+            device = int(work[1] < work[0])
+            devices[inside[parts[inside] == part]] = device
+            work[device] += totals[part]
+    return devices
+
+
+def _parts(problem: PlacementProblem, window: Ints) -> Ints:
+    """(num_groups,) the connected part of its window that each group is in."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    source, target, _ = problem.group_edges
+    within = window[source] == window[target]
+    size = problem.num_groups
+    edges = coo_array((np.ones(within.sum()), (source[within], target[within])), shape=(size, size))
+    return np.asarray(connected_components(edges, directed=False)[1])
+
+
+def _work_before(problem: PlacementProblem, position: Ints) -> np.ndarray:
+    """(num_groups,) share of the step's work up to the middle of each group, in that order."""
+    seconds = problem.group_seconds[:, 0]
+    order = np.argsort(position, kind="stable")
+    share = np.empty(len(order))
+    share[order] = (np.cumsum(seconds[order]) - seconds[order] / 2) / seconds.sum()
+    return share

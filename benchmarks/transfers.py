@@ -1,0 +1,97 @@
+"""What a transfer costs the devices at its ends: `python -m benchmarks.transfers`.
+
+The simulation lets a transfer run beside a device's ops at no cost to them. Where gRPC carries
+tensors between CPU workers, both ends work for it: this is the processor time of the two workers
+of `local-2` in steps that do nothing but send, less that in the same steps without transfers.
+Processor time, unlike the clock's, hardly depends on what else the machine does. Writes
+`results/transfers.json` and `results/transfers.md`.
+"""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.markdown import table
+from placeto import load_cluster
+from placeto.measurement import Effort, Runtime
+from placeto.measurement.calibration.exchange import Exchange
+from placeto.measurement.calibration.machine import machine
+from placeto.units import format_bytes
+
+RESULTS = Path(__file__).parent / "results"
+CLUSTER = "local-2"
+# Tensors a step, bytes of each, and steps: the kernel counts processor time in hundredths.
+SHAPES = (
+    (1, 4, 2000),
+    (16, 4, 500),
+    (16, 64 * 2**10, 300),
+    (4, 2**20, 300),
+    (1, 16 * 2**20, 100),
+    (1, 64 * 2**20, 40),
+)
+WARM_UP = 5
+
+
+def run() -> None:
+    """Measures and writes the table."""
+    rows = []
+    cluster = load_cluster(CLUSTER)
+    with tempfile.TemporaryDirectory() as folder, Runtime(cluster) as runtime:
+        for count, size, steps in SHAPES:
+            exchange = Exchange(cluster, count, size, Path(folder))
+            here, there = (spent(runtime, exchange, consumer, steps) for consumer in (0, 1))
+            added = {key: there[key] - here[key] for key in here}
+            rows.append({"tensors": count, "bytes": size, "steps": steps} | added)
+    document = {"command": "python -m benchmarks.transfers", "machine": machine(), "rows": rows}
+    (RESULTS / "transfers.json").write_text(json.dumps(document, indent=1) + "\n")
+    (RESULTS / "transfers.md").write_text(markdown(rows))
+    print(markdown(rows), end="")
+
+
+def spent(runtime: Runtime, exchange: Exchange, consumer: int, steps: int) -> dict[str, float]:
+    """Seconds a step: on the clock, and of the processor at the source and at the destination.
+
+    Building a session takes processor time too: it is taken out by a second run of no steps to
+    speak of.
+    """
+    exchange.run(runtime, 0, consumer, 1, Effort(0, 1))  # the workers must be there
+    totals = []
+    for number in (1, 1 + steps):
+        before = [processor_seconds(pid) for pid in _workers(runtime)]
+        measurement = exchange.run(runtime, 0, consumer, 1, Effort(WARM_UP, number))
+        after = [processor_seconds(pid) for pid in _workers(runtime)]
+        totals.append([end - begin for begin, end in zip(before, after, strict=True)])
+    source, destination = ((long - short) / steps for short, long in zip(*totals, strict=True))
+    return {"clock": measurement.step_time, "source": source, "destination": destination}
+
+
+def processor_seconds(process: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The table: a row a number and size of tensors."""
+    header = ["tensors a step", "of", "step longer by, ms", "source works, ms", "destination, ms"]
+    return table(
+        header,
+        [
+            [
+                str(row["tensors"]),
+                format_bytes(row["bytes"]),
+                *(f"{row[key] * 1e3:.2f}" for key in ("clock", "source", "destination")),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _workers(runtime: Runtime) -> list[int]:
+    return [pid for name, pid in runtime.process_ids.items() if name.startswith("worker")]
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,99 @@
+"""`placeto calibrate`."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import UseAppendAction, arg
+
+from placeto.bundle import find
+from placeto.cli.arguments import ClusterName
+from placeto.cli.output import check_outputs, note, print_json, print_rich
+from placeto.cli.progress import progress
+from placeto.cluster import load_cluster
+from placeto.errors import PlacetoError
+from placeto.graph import load_graph
+from placeto.measurement import Effort, find_runnable
+from placeto.measurement.calibration import Calibration, calibrate, save_calibration
+from placeto.reports.tables import calibration_tables
+
+Graphs = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GRAPH")]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrate:
+    """Measures what a simulation has to know of real devices and of graphs on them.
+
+    Writes CLUSTER-calibrated.yaml, and GRAPH.json.gz with op times of its devices' kinds.
+
+    Attributes:
+        cluster: A preset (see `placeto list`) or a cluster file, whose devices are there.
+        graph: A bundled graph (see `placeto list`) or a graph file; can be given several times.
+        output: Folder for the files.
+        warm_up: Steps of each graph on each device before those that count.
+        steps: Steps that count.
+        traces: Steps that are traced, for op times.
+        deadline: Seconds after which a graph on a device is given up.
+        json: Print one JSON document instead of text.
+    """
+
+    cluster: ClusterName
+    graph: Graphs
+    output: Annotated[str, arg(aliases=["-o"], metavar="DIR")]
+    warm_up: int = Effort.warm_up
+    steps: int = 9
+    traces: int = 5
+    deadline: float = Effort.deadline_seconds
+    json: bool = False
+
+
+def run(arguments: Calibrate) -> int:
+    """Measures, writes the files, and prints what was found."""
+    if not arguments.graph:
+        raise PlacetoError("calibrate: no graph; name at least one, such as --graph inception_v3")
+    if arguments.traces < 1:
+        raise PlacetoError(f"traces is {arguments.traces}, expected a number from 1")
+    folder = Path(arguments.output)
+    if folder.exists() and not folder.is_dir():
+        raise PlacetoError(f"{folder}: cannot be written: not a folder")
+    check_outputs(str(folder / "cluster.yaml" if folder.is_dir() else folder))
+    effort = Effort(arguments.warm_up, arguments.steps, deadline_seconds=arguments.deadline)
+    cluster = load_cluster(arguments.cluster)
+    graphs = [load_graph(source) for source in arguments.graph]
+    names = [graph.name for graph in graphs]
+    for name in names:
+        if names.count(name) > 1:
+            raise PlacetoError(f"calibrate: two graphs are called {name!r}; give each once")
+    with progress(f"calibrating {cluster.name}") as report:
+        runnables = []
+        for source, graph in zip(arguments.graph, graphs, strict=True):
+            report(f"finding the GraphDef of {graph.name}")
+            beside = find("graphs", (".json.gz", ".json"), source).parent
+            runnables.append(find_runnable(graph, beside))
+        pairs = list(zip(graphs, runnables, strict=True))
+        calibration = calibrate(cluster, pairs, effort, arguments.traces, report)
+    files = save_calibration(calibration, runnables, folder)
+    row = _row(calibration) | {"files": [str(path) for path in files]}
+    if arguments.json:
+        print_json(row)
+    else:
+        print_rich(*calibration_tables(row))
+    note(f"the cluster is in {files[0]}, graphs are in {', '.join(map(str, files[1:]))}")
+    return 0
+
+
+def _row(calibration: Calibration) -> dict[str, Any]:
+    cluster = calibration.cluster
+    return {
+        "cluster": cluster.name,
+        "source": cluster.source,
+        "devices": [
+            {"device": device.name, "kind": device.kind} | asdict(calibration.launches[device.kind])
+            for device in cluster.devices
+        ],
+        "channels": [
+            {"channel": channel.name} | asdict(fit)
+            for channel, fit in zip(cluster.channels, calibration.fits, strict=True)
+        ],
+        "graphs": [dict(check) for check in calibration.checks],
+    }

@@ -1,0 +1,133 @@
+"""A small step in which one device sends tensors to another and does nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placeto.errors import PlacetoError
+from placeto.extraction.quiet import import_tensorflow
+from placeto.files import write_bytes
+from placeto.graph import ComputationGraph
+from placeto.measurement.runnable import Runnable
+from placeto.problem import PlacementProblem
+
+if TYPE_CHECKING:
+    from tensorflow.core.framework.graph_pb2 import GraphDef
+
+    from placeto.cluster import Cluster
+    from placeto.graph import Ints
+    from placeto.measurement.effort import Effort
+    from placeto.measurement.measured import Measurement
+    from placeto.measurement.runtime import Runtime
+
+_INITIALIZER = "initialize"
+_FLOAT_BYTES = 4
+
+
+class Exchange:
+    """Tensors of one size that are all there at the same instant, and an op that waits for each.
+
+    Each tensor is a variable's value, so that producing it takes next to no time, and its
+    consumer looks at nothing but its shape.
+
+    Args:
+        cluster: whose devices may take part.
+        num_tensors: how many.
+        num_bytes: of each; a multiple of 4.
+        folder: where its GraphDef is put.
+    """
+
+    def __init__(self, cluster: Cluster, num_tensors: int, num_bytes: int, folder: Path) -> None:
+        self._num_tensors = num_tensors
+        graph_def = _graph_def(num_tensors, num_bytes // _FLOAT_BYTES)
+        data = graph_def.SerializeToString(deterministic=True)
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = folder / f"{num_tensors}x{num_bytes}.graphdef"
+        write_bytes(path, data)
+        uses = [f"use{number}" for number in range(num_tensors)]
+        self._runnable = Runnable(path, sha256, (), ("here", "there", *uses), _INITIALIZER)
+        self.problem = PlacementProblem(_graph(cluster, num_tensors, num_bytes), cluster, "none")
+
+    def devices(self, source: int, consumer: int, other: int) -> Ints:
+        """(num_groups,) the placement of a step.
+
+        Args:
+            source: device of the tensors.
+            consumer: device of their consumers.
+            other: a device that takes part in any case, as starting a step on two devices takes
+                longer than on one.
+        """
+        return np.repeat(
+            [source, consumer, other], [2 * self._num_tensors + 1, self._num_tensors, 1]
+        )
+
+    def run(
+        self, runtime: Runtime, source: int, consumer: int, other: int, effort: Effort
+    ) -> Measurement:
+        """Measures a step; see `devices`.
+
+        Raises:
+            PlacetoError: it cannot be run.
+        """
+        placement = self.devices(source, consumer, other)
+        measurement = runtime.measure(self.problem, placement, self._runnable, effort)
+        if not measurement.feasible:
+            names = [self.problem.cluster.devices[device].name for device in (source, consumer)]
+            raise PlacetoError(
+                f"cluster {self.problem.cluster.name!r}: a transfer from {names[0]!r} to "
+                f"{names[1]!r} cannot be run: {measurement.reason}"
+            )
+        return measurement
+
+
+def _graph(cluster: Cluster, num_tensors: int, num_bytes: int) -> ComputationGraph:
+    count = range(num_tensors)
+    names = [f"{kind}{number}" for kind in ("variable", "read") for number in count]
+    names += ["here", *(f"use{number}" for number in count), "there"]
+    tensors = np.arange(num_tensors)
+    return ComputationGraph(
+        name=f"exchange of {num_tensors} x {num_bytes} bytes",
+        op_names=names,
+        op_types=[
+            *["VarHandleOp"] * num_tensors,
+            *["ReadVariableOp"] * num_tensors,
+            "NoOp",
+            *["Shape"] * num_tensors,
+            "NoOp",
+        ],
+        op_seconds={kind: np.zeros(len(names)) for kind in cluster.kinds},
+        tensor_producer=tensors + num_tensors,
+        tensor_bytes=np.full(num_tensors, num_bytes),
+        edge_tensor=tensors,
+        edge_consumer=tensors + 2 * num_tensors + 1,
+    )
+
+
+def _graph_def(num_tensors: int, num_floats: int) -> GraphDef:
+    import_tensorflow()
+    import tensorflow as tf
+
+    with tf.Graph().as_default() as graph:
+        assigned = []
+        for number in range(num_tensors):
+            handle = tf.raw_ops.VarHandleOp(
+                dtype=tf.float32,
+                shape=[num_floats],
+                shared_name=f"variable{number}",
+                name=f"variable{number}",
+            )
+            value = tf.fill([num_floats], 1.0, name=f"fill{number}")
+            assigned.append(tf.raw_ops.AssignVariableOp(resource=handle, value=value))
+            read = tf.raw_ops.ReadVariableOp(
+                resource=handle, dtype=tf.float32, name=f"read{number}"
+            )
+            tf.raw_ops.Shape(input=read, name=f"use{number}")
+        tf.no_op("here")
+        tf.no_op("there")
+        with tf.control_dependencies(assigned):
+            tf.no_op(_INITIALIZER)
+    return graph.as_graph_def()

@@ -1,0 +1,94 @@
+import pytest
+
+from benchmarks import fidelity
+from benchmarks.splits import branches_apart, layer_of_group, splits
+from placeto.problem import PlacementProblem
+from tests.builders import make_cluster, make_graph, make_problem
+
+# Two branches between `start` and `loss`, and back: 2 s each way on either branch.
+TENSORS = [
+    ("start", 1, ["left", "right"]),
+    ("left", 1, ["loss"]),
+    ("right", 1, ["loss"]),
+    ("loss", 1, ["d_left", "d_right"]),
+    ("d_left", 1, ["d_start"]),
+    ("d_right", 1, ["d_start"]),
+]
+SECONDS = {"start": 1, "left": 2, "right": 2, "loss": 1, "d_left": 2, "d_right": 2, "d_start": 1}
+PROBLEM = make_problem(make_graph(SECONDS, TENSORS), make_cluster(2))
+
+
+def row(label: str, measured: float | None, predicted: float, devices: str = "01") -> dict:
+    return {
+        "label": label, "family": "cut", "devices": devices, "measured": measured,
+        "predicted": predicted, "reason": "", "samples": [],
+    }  # fmt: skip
+
+
+def test_figures_by_hand():
+    rows = [row("a", 1.0, 1.1), row("b", 2.0, 1.0), row("c", 4.0, 4.0)]
+    found = fidelity.figures(rows)
+    assert found["placements"] == 3
+    assert found["error"] == pytest.approx((0.1 + 0.5 + 0.0) / 3)
+    assert found["bias"] == pytest.approx((0.1 - 0.5 + 0.0) / 3)
+    assert found["spearman"] == pytest.approx(0.5)  # ranks 1 2 3 against 2 1 3
+    assert found["best"] == 2.0
+    assert found["close"] == 0.0  # the only subset of three is all of them
+
+
+def test_what_is_judged():
+    rows = [row("single", 1.0, 1.0, "00"), row("failed", None, 1.0), row("split", 1.0, 1.0)]
+    assert [each["label"] for each in fidelity.judged(rows)] == ["split"]
+
+
+def test_table_and_picture(tmp_path):
+    rows = [row("single", 1.0, 1.0, "00"), row("a", 1.0, 1.1), row("b", 2.0, 2.0)]
+    graphs = {"net": {"rows": rows, "figures": fidelity.figures(fidelity.judged(rows))}}
+    text = fidelity.markdown(graphs)
+    assert "| `net` | 2 | 1.00 to 2.00 | 5.0% | +5.0% | 1.000 | 1.000 | 100% |" in text
+    fidelity.draw(graphs, tmp_path / "docs" / "f.png")
+    assert (tmp_path / "docs" / "f.png").stat().st_size > 1000
+
+
+def test_splits_are_named_and_on_both_devices():
+    found = list(splits(PROBLEM))
+    labels = [split.label for split in found]
+    assert len(labels) == len(set(labels))
+    assert [split.label for split in splits(PROBLEM)] == labels
+    for split in found:
+        assert split.devices.shape == (7,)
+        assert set(split.devices.tolist()) <= {0, 1}
+    assert len({split.devices.tobytes() for split in found}) == len(found)
+    assert [split.label for split in found if len(set(split.devices.tolist())) == 1] == [
+        "all on 0", "all on 1",
+    ]  # fmt: skip
+    by_label = {split.label: split.devices.tolist() for split in found}
+    assert by_label["all on 1"] == [1] * 7
+    # 11 s in all; the order is that of the file: 0.5, 2, 4, 5.5, 7, 9, 10.5 s at the middles.
+    assert by_label["cut at 0.5"] == [0, 0, 0, 0, 1, 1, 1]
+    # Depths 0 1 1 2 1 1 0: start and d_start are the first layer.
+    assert by_label["layer cut at 0.2"] == [0, 1, 1, 1, 1, 1, 0]
+
+
+def test_layers_go_with_their_gradients():
+    layer = layer_of_group(PROBLEM)
+    names = PROBLEM.graph.op_names
+    rank = dict(zip(names, layer.tolist(), strict=True))
+    assert {rank["start"], rank["d_start"]} == {0, 1}
+    assert rank["loss"] == 6
+
+
+def test_branches_are_apart():
+    # One window of all is connected; without start and loss there are four parts.
+    assert set(branches_apart(PROBLEM, 1).tolist()) == {0}
+    free = make_graph({"a": 3, "b": 2, "c": 2}, [])
+    devices = branches_apart(PlacementProblem(free, make_cluster(2), "none"), 1)
+    assert devices.tolist() == [0, 1, 1]
+
+
+def test_a_measured_placement_is_not_measured_again(tmp_path):
+    plan = fidelity.Plan({}, fidelity.QUICK.effort, (), 0.1, most=None)
+    done = {split.label for split in splits(PROBLEM)} | set(fidelity.PLACERS)
+    assert list(fidelity.plan_splits(plan, PROBLEM, done)) == []
+    left = list(fidelity.plan_splits(plan, PROBLEM, done - {"cut at 0.5", "heft"}))
+    assert [split.label for split in left] == ["cut at 0.5", "heft"]

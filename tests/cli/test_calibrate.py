@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+from placeto import load_cluster, load_graph, save_cluster, simulate
+from placeto.measurement import Measurement, Runtime, find_runnable
+from tests.measurement.conftest import fitted, saved, split  # noqa: F401 (`saved` is a fixture)
+from tests.measurement.traces import W0, W1, op, run_metadata
+
+
+@pytest.fixture
+def files(saved, folder):  # noqa: F811
+    """Arguments that name two workers and a step."""
+    save_cluster(fitted(load_cluster("local-2")), folder / "two.yaml")
+    return ("--cluster", "two.yaml", "--graph", str(saved("two_layers").path))
+
+
+def test_real_workers_end_to_end(placeto, files, folder):
+    result = placeto("calibrate", *files, "-o", "out", "--steps", "3", "--traces", "2", "--json")
+    assert result.status == 0
+    row = result.document
+    assert row["files"] == ["out/local-2-calibrated.yaml", "out/two_layers.json.gz"]
+    cluster, graph = load_cluster(row["files"][0]), load_graph(row["files"][1])
+    assert [device.kind for device in cluster.devices] == ["local-2-cpu"] * 2
+    seconds = graph.op_seconds["local-2-cpu"]
+    assert (seconds >= 0).all()
+    # A product of matrices is computed; the kernels are a part of the step.
+    assert seconds[graph.op_names.index("MatMul")] > 0
+    for check in row["graphs"]:
+        assert seconds.sum() < 10 * check["measured"]
+    for fit in row["channels"]:
+        assert 1e6 < fit["bandwidth"] <= 1e13  # over the loopback interface
+    # Its GraphDef is beside it.
+    assert find_runnable(graph, folder / "out").path == folder / "out" / "two_layers.graphdef.gz"
+    problem, devices = split(graph, cluster)
+    assert seconds.max() < simulate(problem, devices).step_time < np.inf
+
+
+def test_what_is_printed(placeto, files, folder, monkeypatch):
+    assert [str(each) for each in load_cluster("two.yaml").tensorflow_devices()] == [W0, W1]
+    trace = run_metadata(w0=[op("MatMul", 0, (0, 500), 500)], w1=[op("MatMul", 0, (0, 500), 500)])
+    measurement = Measurement((0.002, 0.001, 0.002), traces=(trace,))
+    efforts = []
+
+    def measure(runtime, problem, devices, runnable, effort, *, traces=0):
+        efforts.append((effort, traces))
+        return measurement
+
+    monkeypatch.setattr(Runtime, "measure", measure)
+    result = placeto("calibrate", *files, "-o", "out", "--traces", "4", "--deadline", "7")
+    assert result.status == 0
+    assert "to-worker1" in result.out
+    assert "local-2-cpu" in result.out
+    assert "2 ms" in result.out
+    assert "the cluster is in out/local-2-calibrated.yaml" in result.err
+    assert (efforts[0][0].deadline_seconds, efforts[0][1]) == (7.0, 4)
+    graph = load_graph("out/two_layers.json.gz")
+    assert graph.op_seconds["local-2-cpu"].sum() == pytest.approx(5e-4)
+
+
+def test_what_cannot_be_run_is_one_line_and_leaves_nothing(placeto, files, folder, monkeypatch):
+    failed = Measurement(reason="worker 1 was killed")
+    monkeypatch.setattr(Runtime, "measure", lambda *arguments, **options: failed)
+    result = placeto("calibrate", *files, "-o", "out")
+    assert (result.status, result.out) == (2, "")
+    last = result.err.strip().splitlines()[-1]
+    assert last.startswith("placeto: error: graph 'two_layers' on 'worker0': cannot be run: ")
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--traces", "0"), "traces is 0, expected a number from 1"),
+        (("--steps", "0"), "steps is 0, expected a number from 1"),
+        (("--cluster", "duo.yaml"), "device 'd0': tensorflow is missing"),
+        (("--graph", "nothing"), "nothing: no such file, and no bundled name"),
+        (("--graph", "fork.json"), "cannot be run: its file does not say which GraphDef it is of"),
+        (("-o", "fork.json"), "fork.json: cannot be written: not a folder"),
+        (("-o", "no/such/folder"), "no/such/folder: cannot be written: No such file"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(placeto, files, change, message):
+    result = placeto("calibrate", *files, "-o", "out", *change)
+    assert (result.status, result.out) == (2, "")
+    last = result.err.strip().splitlines()[-1]
+    assert last.startswith("placeto: error: ")
+    assert message in last
+
+
+def test_two_graphs_of_one_name(placeto, files):
+    result = placeto("calibrate", *files, *files[2:], "-o", "out")
+    assert result.status == 2
+    assert "two graphs are called 'two_layers'" in result.err
+
+
+def test_no_graph(placeto, files):
+    result = placeto("calibrate", *files[:2], "-o", "out")
+    assert result.status == 2
+    assert "no graph; name at least one" in result.err

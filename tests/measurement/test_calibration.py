@@ -1,0 +1,195 @@
+"""From devices to files: on devices that are simulated, so that the answer is known."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from placeto import (
+    Channel,
+    Cluster,
+    Device,
+    PlacementProblem,
+    PlacetoError,
+    load_cluster,
+    load_graph,
+    simulate,
+)
+from placeto.launch import Launch
+from placeto.measurement import Effort, Measurement, Runnable, Runtime
+from placeto.measurement.calibration import calibrate, save_calibration
+from placeto.measurement.calibration.calibrate import calibrated_kinds, without_inputs
+from tests.builders import make_graph
+from tests.measurement.traces import W0, W1, op, run_metadata
+
+STEP_OVERHEAD = 1e-3
+GRAPH = replace(
+    make_graph(
+        {"input": 0, **{f"op{number}": number * 1e-3 for number in range(1, 20)}},
+        [("input", 10**6, ["op1", "op2"]), ("op1", 10**6, ["op3"]), ("op2", 10**5, ["op4"])],
+        param_bytes={"op3": 100},
+    ),
+    op_types=["Placeholder", *["Op"] * 19],
+    meta={"run": {"sha256": "0"}, "source": "by hand"},
+)
+GUESS = Cluster(
+    "pair",
+    (
+        Device("d0", "k", 10**9, tensorflow="/job:worker/task:0/device:CPU:0"),
+        Device("d1", "k", 10**9, tensorflow="/job:worker/task:1/device:CPU:0"),
+    ),
+    (Channel("up", ("d0",), ("d1",), 1.0), Channel("down", ("d1",), ("d0",), 1.0)),
+    launch=Launch(),
+)
+TRUTH = replace(
+    GUESS,
+    devices=tuple(replace(each, launch_overhead_seconds=2e-4) for each in GUESS.devices),
+    channels=(
+        replace(GUESS.channels[0], bandwidth=1e9, latency_seconds=2e-4, overhead_seconds=3e-5),
+        replace(GUESS.channels[1], bandwidth=2e9, latency_seconds=1e-4, overhead_seconds=5e-5),
+    ),
+)
+
+
+def run_on_truth(runtime, problem, devices, runnable, effort, *, traces=0):
+    """What `Runtime.measure` would say if the devices were those of `TRUTH`."""
+    real = PlacementProblem(problem.graph, TRUTH, problem.op_group)
+    step = simulate(real, devices).step_time + STEP_OVERHEAD
+    of_ops = devices[problem.op_group]
+    columns = [[], []]
+    for number, name in enumerate(problem.graph.op_names):
+        length = round(real.op_seconds[number, of_ops[number]] * 1e6)
+        if length:
+            columns[of_ops[number]].append(op(name, number * 10**5, (3, 3 + length), length + 7))
+    names = ("w0", "w1")
+    trace = run_metadata(**{name: col for name, col in zip(names, columns, strict=True) if col})
+    return Measurement((step,) * 5, traces=(trace,) * traces)
+
+
+@pytest.fixture
+def runnable(tmp_path):
+    path = tmp_path / "here.graphdef"
+    path.write_bytes(b"of the graph")
+    return Runnable(path, "0", (), (), "initialize")
+
+
+@pytest.fixture
+def calibration(monkeypatch, runnable):
+    assert [str(device) for device in GUESS.tensorflow_devices()] == [W0, W1]
+    monkeypatch.setattr(Runtime, "measure", run_on_truth)
+    said = []
+    found = calibrate(GUESS, [(GRAPH, runnable)], Effort(1, 5), 2, said.append)
+    assert said[:2] == ["running by hand on d0", "running by hand on d1"]
+    assert "sending from d0 to d1" in said
+    return found
+
+
+def test_the_figures_of_the_devices_are_found(calibration):
+    cluster = calibration.cluster
+    assert cluster.name == "pair-calibrated"
+    for device in cluster.devices:
+        assert device.kind == "pair-k"
+        # A step's last overhead of 19 ends after the step.
+        assert device.launch_overhead_seconds == pytest.approx(2e-4, rel=0.1)
+    for channel, wanted in zip(cluster.channels, TRUTH.channels, strict=True):
+        assert channel.bandwidth == pytest.approx(wanted.bandwidth, rel=1e-3)
+        assert channel.latency_seconds == pytest.approx(wanted.latency_seconds, rel=1e-3)
+        assert channel.overhead_seconds == pytest.approx(wanted.overhead_seconds, rel=1e-2)
+    launch = calibration.launches["pair-k"]
+    assert launch.step_overhead == pytest.approx(STEP_OVERHEAD, rel=0.01)
+    (graph,) = calibration.graphs
+    wanted = [0.0, *(number * 1e-3 for number in range(1, 20))]
+    assert graph.op_seconds["pair-k"] == pytest.approx(wanted)
+    assert graph.op_seconds["k"].tolist() == GRAPH.op_seconds["k"].tolist()
+    for check in calibration.checks:
+        assert check["kernels"] == pytest.approx(0.19)
+        assert check["stretch"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_the_files_load_and_simulate_as_the_devices_run(calibration, runnable, tmp_path):
+    folder = tmp_path / "made" / "here"
+    files = save_calibration(calibration, [runnable], folder)
+    assert [path.name for path in files] == ["pair-calibrated.yaml", "by hand.json.gz"]
+    assert {path.name for path in folder.iterdir()} == {
+        "pair-calibrated.yaml", "by hand.json.gz", "by hand.graphdef",
+    }  # fmt: skip
+    assert (folder / "by hand.graphdef").read_bytes() == b"of the graph"
+    cluster, graph = load_cluster(files[0]), load_graph(files[1])
+    assert cluster == calibration.cluster
+    assert "Measured on 20" in cluster.source
+    assert "by placeto calibrate" in cluster.source
+    assert graph.meta["run"] == {"sha256": "0", "graph_def": "by hand.graphdef"}
+    assert "Measured on" in graph.meta["costs"]["kinds"]["pair-k"]["source"]
+    devices = np.arange(20) % 2
+    simulated = simulate(PlacementProblem(graph, cluster, "none"), devices).step_time
+    real = PlacementProblem(without_inputs(GRAPH), TRUTH, "none")
+    assert simulated == pytest.approx(simulate(real, devices).step_time, rel=0.01)
+
+
+def test_a_calibrated_cluster_can_be_calibrated_again():
+    cluster = replace(
+        GUESS,
+        name="pair-calibrated",
+        devices=tuple(replace(each, kind="pair-k") for each in GUESS.devices),
+    )
+    assert calibrated_kinds(cluster) == {"pair-k": "pair-k"}
+    assert calibrated_kinds(GUESS) == {"k": "pair-k"}
+
+
+def test_tensors_of_inputs_are_left_out_and_no_others():
+    graph = without_inputs(GRAPH)
+    assert graph.op_names == GRAPH.op_names
+    assert graph.tensor_producer.tolist() == [1, 2]
+    assert graph.tensor_bytes.tolist() == [10**6, 10**5]
+    assert graph.edge_tensor.tolist() == [0, 1]
+    assert graph.edge_consumer.tolist() == [3, 4]
+
+
+def test_an_op_that_a_kind_cannot_run_stays_so(monkeypatch, runnable):
+    monkeypatch.setattr(Runtime, "measure", run_on_truth)
+    seconds = GRAPH.op_seconds["k"].copy()
+    seconds[5] = np.inf
+    both = {"k": GRAPH.op_seconds["k"], "gpu": seconds}
+    devices = (GUESS.devices[0], replace(GUESS.devices[1], kind="gpu"))
+    monkeypatch.setattr("tests.measurement.test_calibration.TRUTH", replace(TRUTH, devices=devices))
+    cluster = replace(GUESS, devices=devices)
+    given = replace(GRAPH, op_seconds=both)
+    (graph,) = calibrate(cluster, [(given, runnable)], Effort(1, 5), 1, str).graphs
+    assert graph.op_seconds["pair-gpu"][5] == np.inf
+    assert np.isfinite(np.delete(graph.op_seconds["pair-gpu"], 5)).all()
+    assert graph.op_seconds["pair-k"][5] == pytest.approx(5e-3)
+
+
+def test_a_kind_without_a_column_is_taken_to_run_every_op(monkeypatch, runnable):
+    def run(runtime, problem, devices, runnable, effort, *, traces=0):
+        seconds = np.full(problem.graph.num_ops, 1e-3 if len(runnable.targets) == 0 else 0.0)
+        known = replace(problem.graph, op_seconds={"k": seconds})
+        known_problem = PlacementProblem(known, GUESS, problem.op_group)
+        return run_on_truth(runtime, known_problem, devices, runnable, effort, traces=traces)
+
+    monkeypatch.setattr(Runtime, "measure", run)
+    cluster = replace(GUESS, devices=tuple(replace(each, kind="other") for each in GUESS.devices))
+    (graph,) = calibrate(cluster, [(GRAPH, runnable)], Effort(1, 5), 1, str).graphs
+    assert graph.op_seconds["pair-other"] == pytest.approx(np.full(20, 1e-3), rel=0.01)
+
+
+def test_a_graph_that_cannot_be_run(monkeypatch, runnable):
+    failed = Measurement(reason="worker 0 was killed")
+    monkeypatch.setattr(Runtime, "measure", lambda *arguments, **options: failed)
+    with pytest.raises(PlacetoError, match="graph 'by hand' on 'd0': cannot be run: worker 0 was"):
+        calibrate(GUESS, [(GRAPH, runnable)], Effort(1, 5), 1, str)
+
+
+def test_a_folder_that_cannot_be_written(calibration, runnable, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(PlacetoError, match="file: cannot be written: File exists"):
+        save_calibration(calibration, [runnable], tmp_path / "file")
+
+
+def test_nothing_is_half_written(calibration, runnable, tmp_path):
+    folder = tmp_path / "out"
+    gone = replace(runnable, path=Path("/nowhere/x.graphdef"))
+    with pytest.raises(PlacetoError, match="cannot be written: No such file"):
+        save_calibration(calibration, [gone], folder)
+    assert list(folder.iterdir()) == []

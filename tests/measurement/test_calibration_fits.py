@@ -1,0 +1,147 @@
+"""Fits on data whose answer is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placeto import Channel, Cluster, Device
+from placeto.measurement.calibration.channels import (
+    EXCHANGES,
+    Sample,
+    fit_channel,
+    fit_channels,
+)
+from placeto.measurement.calibration.exchange import Exchange
+from placeto.measurement.calibration.launch import Launch, fit_launch, stretch
+from placeto.simulation import step_times
+
+BANDWIDTHS = st.floats(1e8, 1e11)
+SHORT_TIMES = st.floats(1e-6, 1e-3)
+
+
+def samples_of(bandwidth: float, latency: float, overhead: float) -> list[Sample]:
+    return [
+        Sample(count, size, latency + count * size / bandwidth + (count - 1) * overhead)
+        for count, size in EXCHANGES
+    ]
+
+
+@given(BANDWIDTHS, SHORT_TIMES, SHORT_TIMES)
+def test_exact_samples_give_the_figures_back(bandwidth, latency, overhead):
+    fit = fit_channel(samples_of(bandwidth, latency, overhead))
+    assert fit.bandwidth == pytest.approx(bandwidth, rel=1e-3)
+    assert fit.latency_seconds == pytest.approx(latency, rel=1e-2, abs=2e-9)
+    assert fit.overhead_seconds == pytest.approx(overhead, rel=1e-2, abs=2e-9)
+    assert fit.error < 1e-3
+
+
+@given(
+    st.floats(5e8, 5e9),
+    st.floats(5e-5, 5e-4),
+    st.floats(1e-5, 1e-4),
+    st.integers(0, len(EXCHANGES) - 1),
+    st.floats(3, 100),
+)
+def test_one_sample_that_is_far_off_does_not_pull_far(bandwidth, latency, overhead, which, factor):
+    samples = samples_of(bandwidth, latency, overhead)
+    bad = samples[which]
+    samples[which] = Sample(bad.num_tensors, bad.num_bytes, bad.seconds * factor)
+    fit = fit_channel(samples)
+    others = [each for number, each in enumerate(samples) if number != which]
+    modelled = [
+        fit.latency_seconds
+        + each.num_tensors * each.num_bytes / fit.bandwidth
+        + (each.num_tensors - 1) * fit.overhead_seconds
+        for each in others
+    ]
+    off = np.abs(np.array(modelled) / [each.seconds for each in others] - 1)
+    assert np.median(off) < 0.1
+
+
+def test_samples_that_are_better_known_count_for_more():
+    # Two groups that no channel fits: 1 ms and 2 ms for the same transfer.
+    vague = [Sample(1, 1000, 2e-3, 1e-2)] * 3
+    sure = [Sample(1, 1000, 1e-3, 1e-6)] * 3
+    fit = fit_channel([*vague, *sure, Sample(4, 1000, 1e-3, 1e-6)])
+    assert fit.latency_seconds + 1000 / fit.bandwidth == pytest.approx(1e-3, rel=0.05)
+
+
+def test_no_figure_is_below_zero_or_infinite():
+    fit = fit_channel([Sample(count, size, -1e-4) for count, size in EXCHANGES])
+    assert (fit.latency_seconds, fit.overhead_seconds) == (0.0, 0.0)
+    assert 0 < fit.bandwidth < np.inf
+
+
+def three_devices(*, multicast: bool = False) -> Cluster:
+    names = ("x", "y", "z")
+    return Cluster(
+        "three",
+        tuple(Device(name, "k", 10**9) for name in names),
+        (
+            Channel("out-of-x", ("x",), ("y", "z"), 1e9, 1e-4, 2e-5, multicast),
+            Channel("into-x", ("y", "z"), ("x",), 5e8, 2e-4, 3e-5),
+            Channel("between", ("y", "z"), ("y", "z"), 2e9, 0.0, 1e-5),
+        ),
+    )
+
+
+def test_a_simulated_cluster_is_found_again(tmp_path):
+    """Exchanges on a simulated cluster, so that fit and simulation agree on what figures mean."""
+    cluster = three_devices()
+    exchanges = [Exchange(cluster, *shape, tmp_path) for shape in EXCHANGES]
+
+    def sample(source: int, destination: int) -> list[Sample]:
+        found = []
+        for exchange, shape in zip(exchanges, EXCHANGES, strict=True):
+            placements = [
+                exchange.devices(source, consumer, destination)
+                for consumer in (source, destination)
+            ]
+            here, there = step_times(exchange.problem, np.stack(placements))
+            found.append(Sample(*shape, float(there - here)))
+        return found
+
+    channels, fits = fit_channels(cluster, sample)
+    assert [channel.name for channel in channels] == ["out-of-x", "into-x", "between"]
+    assert len(fits) == 3
+    for channel, wanted in zip(channels, cluster.channels, strict=True):
+        assert channel.bandwidth == pytest.approx(wanted.bandwidth, rel=1e-3)
+        assert channel.latency_seconds == pytest.approx(wanted.latency_seconds, abs=1e-7)
+        assert channel.overhead_seconds == pytest.approx(wanted.overhead_seconds, abs=1e-7)
+        assert (channel.sources, channel.destinations) == (wanted.sources, wanted.destinations)
+
+
+@given(st.floats(0, 1e-4), st.floats(0, 1e-2), st.lists(st.integers(50, 9000), min_size=1))
+def test_launch_overhead_of_exact_steps(op_overhead, step_overhead, sizes):
+    counts = np.array(sizes)
+    kernels = np.linspace(0.1, 1.0, len(counts))
+    steps = kernels + counts * op_overhead + step_overhead
+    launch = fit_launch(steps, kernels, counts, step_overhead, 1.0)
+    assert launch.op_overhead == pytest.approx(op_overhead, rel=1e-6, abs=1e-12)
+    assert launch.step_overhead == step_overhead
+
+
+def test_launch_overhead_has_its_bounds():
+    counts = np.array([1000])
+    # Kernels that overlap, and steps that take long for another reason.
+    for step, wanted in ((0.5, 0.0), (2.0, 3e-6)):
+        launch = fit_launch(np.array([step]), np.array([0.8]), counts, 1e-4, 3e-6)
+        assert launch.op_overhead == wanted
+    none = np.zeros(0)
+    assert fit_launch(none, none, none.astype(int), 1e-4, 3e-6) == Launch(0.0, 1e-4)
+
+
+def test_a_graph_of_long_steps_does_not_count_for_more():
+    # 10 us an op in the one, 20 us in the other, a thousand ops each.
+    steps, kernels = np.array([0.02, 10.02]), np.array([0.01, 10.0])
+    launch = fit_launch(steps, kernels, np.array([1000, 1000]), 0.0, 1.0)
+    assert launch.op_overhead == pytest.approx(1e-5, rel=0.01)
+
+
+def test_stretch_by_hand():
+    launch = Launch(op_overhead=1e-3, step_overhead=0.1)
+    # 1 s less 0.1 s and 100 ops of 1 ms: 0.8 s for kernels of 0.5 s.
+    assert stretch(1.0, 0.5, 100, launch) == pytest.approx(1.6)
+    assert stretch(0.2, 0.5, 100, launch) == 1.0
+    assert stretch(1.0, 0.0, 100, launch) == 1.0
