@@ -7,11 +7,11 @@ from statistics import median
 from typing import Any
 
 from benchmarks.markdown import table
+from benchmarks.one_core import SEARCHES
 from benchmarks.papers.published import (
     FROM_ONE_DEVICE,
     LEARNED,
     OUT_OF_MEMORY,
-    SEARCHES,
     Column,
     Table,
 )

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.one_core import SEARCHES, side_by_side
 from benchmarks.papers import page, study
 from benchmarks.papers.published import (
     FROM_ONE_DEVICE,
     LEARNED,
-    SEARCHES,
     TABLES,
     Column,
     Table,
@@ -105,7 +105,9 @@ def test_a_run_that_was_done_is_not_done_again(tmp_path):
 
 def test_runs_side_by_side():
     plan = Plan([replace(PAIR, methods=("single", "expert", "random"))], seconds=1, seeds=2)
-    found = {(each["method"], each["seed"]): each for each in study.side_by_side([*plan.runs()])}
+    found = {
+        (each["method"], each["seed"]): each for each in side_by_side(study.perform, [*plan.runs()])
+    }
     assert set(found) == {("single", 0), ("expert", 0), ("random", 0), ("random", 1)}
     alone = study.perform(next(plan.runs()))
     assert found["single", 0]["step_time"] == alone["step_time"]
