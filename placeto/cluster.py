@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 from placeto.bundle import find
 from placeto.errors import PlacetoError
 from placeto.files import read_bytes, write_bytes
+from placeto.launch import (
+    Launch,
+    TensorFlowDevice,
+    launch_document,
+    read_launch,
+    tensorflow_devices,
+)
 from placeto.units import parse_quantity
 
 # What PyYAML's constructors let through for a malformed date, an empty `!!int`, deep nesting, …
@@ -29,6 +36,8 @@ class Device:
         memory_bytes: what the peak memory of a placement must not exceed.
         launch_overhead_seconds: how long an op of non-zero duration holds the device after it.
         tensorflow: TensorFlow's name of the device, for real runs.
+        cores: how many cores its process is pinned to in real runs, for each of its devices; None
+            for all that there are.
     """
 
     name: str
@@ -36,6 +45,7 @@ class Device:
     memory_bytes: int
     launch_overhead_seconds: float = 0.0
     tensorflow: str | None = None
+    cores: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,16 +80,19 @@ class Cluster:
         devices: in the order of their numbers.
         channels: each ordered pair of different devices is served by exactly one.
         source: where the figures come from.
+        launch: the worker processes of real runs; None for one process with all devices.
 
     Raises:
         PlacetoError: no device, repeated names, a channel that names an unknown device, a pair
-            that no channel serves or that two serve, a bandwidth of 0, a negative or infinite time.
+            that no channel serves or that two serve, a bandwidth of 0, a negative or infinite
+            time, a device that the launch does not have.
     """
 
     name: str
     devices: tuple[Device, ...]
     channels: tuple[Channel, ...] = ()
     source: str = ""
+    launch: Launch | None = None
 
     def __post_init__(self) -> None:
         where = f"cluster {self.name!r}"
@@ -91,6 +104,8 @@ class Cluster:
             place = f"{where}: device {device.name!r}"
             _check_finite(device.memory_bytes, f"{place}: memory_bytes")
             _check_finite(device.launch_overhead_seconds, f"{place}: launch_overhead_seconds")
+            if device.cores is not None and device.cores < 1:
+                raise PlacetoError(f"{place}: cores is {device.cores}, expected at least 1")
         for channel in self.channels:
             place = f"{where}: channel {channel.name!r}"
             _check_finite(channel.latency_seconds, f"{place}: latency_seconds")
@@ -108,6 +123,23 @@ class Cluster:
                 f"{where}: no channel leads from {self.devices[source].name!r} to "
                 f"{self.devices[destination].name!r}; every ordered pair needs exactly one"
             )
+        if self.launch is not None:
+            self.tensorflow_devices()
+
+    def tensorflow_devices(self) -> tuple[TensorFlowDevice, ...]:
+        """(num_devices,) what TensorFlow calls each device, in full.
+
+        Raises:
+            PlacetoError: a device without such a name, with another's, or of a process that the
+                cluster's launch does not have.
+        """
+        names = [device.name for device in self.devices]
+        try:
+            return tensorflow_devices(
+                self.launch, names, [device.tensorflow for device in self.devices]
+            )
+        except PlacetoError as error:
+            raise PlacetoError(f"cluster {self.name!r}: {error}") from error
 
     @property
     def num_devices(self) -> int:
@@ -189,6 +221,7 @@ def to_document(cluster: Cluster) -> dict[str, Any]:
             "launch_overhead": device.launch_overhead_seconds,
         }
         | ({} if device.tensorflow is None else {"tensorflow": device.tensorflow})
+        | ({} if device.cores is None else {"cores": device.cores})
         for device in cluster.devices
     ]
     channels = [
@@ -204,6 +237,8 @@ def to_document(cluster: Cluster) -> dict[str, Any]:
         for channel in cluster.channels
     ]
     document = {"name": cluster.name, "source": cluster.source}
+    if cluster.launch is not None:
+        document["launch"] = launch_document(cluster.launch)
     return document | {"devices": devices, "channels": channels}
 
 
@@ -217,7 +252,8 @@ def from_document(document: Any, where: str) -> Cluster:
     Raises:
         PlacetoError: a key is missing, unknown, or of the wrong type; see `Cluster`.
     """
-    _check_keys(document, where, required=("name", "devices"), optional=("channels", "source"))
+    required, optional = ("name", "devices"), ("channels", "source", "launch")
+    _check_keys(document, where, required, optional)
     try:
         return Cluster(
             name=_text(document["name"], f"{where}: name"),
@@ -232,6 +268,7 @@ def from_document(document: Any, where: str) -> Cluster:
                 )
             ),
             source=_text(document.get("source", ""), f"{where}: source"),
+            launch=read_launch(document.get("launch"), f"{where}: launch"),
         )
     except PlacetoError as error:
         message = str(error)
@@ -241,9 +278,11 @@ def from_document(document: Any, where: str) -> Cluster:
 
 
 def _device(entry: Any, where: str) -> Device:
-    required, optional = ("name", "kind", "memory"), ("launch_overhead", "tensorflow")
+    required, optional = ("name", "kind", "memory"), ("launch_overhead", "tensorflow", "cores")
     _check_keys(entry, where, required, optional)
-    tensorflow = entry.get("tensorflow")
+    tensorflow, cores = entry.get("tensorflow"), entry.get("cores")
+    if cores is not None and (type(cores) is not int or cores < 1):
+        raise PlacetoError(f"{where}: cores is {cores!r}, expected a whole number from 1")
     memory = parse_quantity(entry["memory"], "bytes", f"{where}: memory")
     if memory >= 2**62:
         raise PlacetoError(
@@ -255,6 +294,7 @@ def _device(entry: Any, where: str) -> Device:
         memory_bytes=int(memory),
         launch_overhead_seconds=_seconds(entry, "launch_overhead", where),
         tensorflow=None if tensorflow is None else _text(tensorflow, f"{where}: tensorflow"),
+        cores=cores,
     )
 
 

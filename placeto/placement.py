@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,11 @@ from placeto.cluster import Cluster
 from placeto.errors import PlacetoError
 from placeto.files import check_format, read_json, write_json
 from placeto.graph import ComputationGraph, Ints
+from placeto.placed_graph import placed_graph_def
 from placeto.problem import PlacementProblem
+
+if TYPE_CHECKING:
+    from tensorflow.core.framework.graph_pb2 import GraphDef
 
 FORMAT = "placeto.placement"
 VERSION = 1
@@ -74,6 +78,26 @@ class Placement:
         """Op name -> device name, gradient and optimizer ops included."""
         names = np.array(self.device_names())[self.problem.op_group]
         return dict(zip(self.problem.graph.op_names, names.tolist(), strict=True))
+
+    def apply(self, graph_def: "GraphDef") -> "GraphDef":
+        """A copy of the graph's GraphDef with every op on its TensorFlow device.
+
+        Gradient and optimizer ops are among those that were placed; a variable's initializer goes
+        where the variable is.
+
+        Args:
+            graph_def: what was extracted together with the graph.
+
+        Raises:
+            PlacetoError: a GraphDef without the graph's ops, or a device without a TensorFlow name.
+        """
+        names = np.array([str(device) for device in self.problem.cluster.tensorflow_devices()])
+        devices = names[self.devices][self.problem.op_group].tolist()
+        op_devices = dict(zip(self.problem.graph.op_names, devices, strict=True))
+        try:
+            return placed_graph_def(graph_def, op_devices)
+        except PlacetoError as error:
+            raise PlacetoError(f"graph {self.problem.graph.name!r}: {error}") from error
 
     def save(self, path: str | Path) -> None:
         """Writes a placement file (`.json` or `.json.gz`)."""

@@ -1,5 +1,6 @@
 import copy
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from placeto import Channel, Cluster, Device, PlacetoError, load_cluster, save_cluster
 from placeto.bundle import names
 from placeto.cluster import from_document, to_document
+from placeto.launch import Launch
 from tests.strategies import clusters
 
 PRESETS = names("clusters", (".yaml",))
@@ -132,7 +134,10 @@ CHANNEL = {"name": "more", "from": ["gpu0"], "to": ["gpu1"], "bandwidth": "1GB/s
         (changed("devices.0.kind", 80), "devices[0]: kind is 80, expected text"),
         (changed("devices.0.tensorflow", 0), "devices[0]: tensorflow is 0, expected text"),
         (changed("devices.1.bandwidth", 1), "devices[1]: unknown key 'bandwidth'; known: name, ki"),
-        (changed("speed", 1), "unknown key 'speed'; known: name, devices, channels, source"),
+        (changed("devices.0.cores", 0), "devices[0]: cores is 0, expected a whole number from 1"),
+        (changed("devices.0.cores", True), "devices[0]: cores is True, expected a whole number"),
+        (changed("devices.0.cores", "2"), "devices[0]: cores is '2', expected a whole number"),
+        (changed("speed", 1), "unknown key 'speed'; known: name, devices, channels, source, laun"),
         (changed("name", ...), "key 'name' is missing"),
         (changed("name", 3), "name is 3, expected text"),
     ],
@@ -143,6 +148,87 @@ def test_invalid_files(tmp_path: Path, document: Any, message: str) -> None:
     with pytest.raises(PlacetoError) as caught:
         load_cluster(path)
     assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+LAUNCHED = """
+name: workers
+launch: local
+devices:
+  - {name: a, kind: cpu, memory: 1GiB, cores: 2, tensorflow: "/job:worker/task:0/device:CPU:0"}
+  - {name: b, kind: cpu, memory: 1GiB, tensorflow: "/job:worker/task:1/device:CPU:0"}
+channels:
+  - {name: all, from: [a, b], to: [a, b], bandwidth: 1GB/s}
+"""
+ELSEWHERE = {"worker": ["10.0.0.1:2222", "host.example:2223"]}
+
+
+def launched(launch: Any, **names: str | None) -> dict[str, Any]:
+    document = yaml.safe_load(LAUNCHED)
+    document["launch"] = launch
+    for device in document["devices"]:
+        device["tensorflow"] = names.get(device["name"], device["tensorflow"])
+    return document
+
+
+def test_launch_by_hand() -> None:
+    cluster = from_document(launched("local"), "here")
+    assert cluster.launch == Launch()
+    assert [device.cores for device in cluster.devices] == [2, None]
+    assert [str(device) for device in cluster.tensorflow_devices()] == [
+        "/job:worker/replica:0/task:0/device:CPU:0",
+        "/job:worker/replica:0/task:1/device:CPU:0",
+    ]
+    elsewhere = from_document(launched(ELSEWHERE), "here")
+    assert elsewhere.launch == Launch((("worker", ("10.0.0.1:2222", "host.example:2223")),))
+    for each in (cluster, elsewhere):
+        assert from_document(yaml.safe_load(yaml.safe_dump(to_document(each))), "h") == each
+
+
+def test_devices_of_one_process() -> None:
+    names = {"a": "/device:GPU:0", "b": "/job:localhost/replica:0/task:0/device:GPU:1"}
+    cluster = from_document(launched(None, **names), "here")
+    assert [str(device) for device in cluster.tensorflow_devices()] == [
+        f"/job:localhost/replica:0/task:0/device:GPU:{index}" for index in range(2)
+    ]
+    for text, message in [
+        (None, "device 'b': tensorflow is missing, so it cannot be run"),
+        ("GPU:1", "device 'b': tensorflow is 'GPU:1', expected a name such as /device:CPU:0"),
+        ("/device:GPU:0", "device 'b': tensorflow is '/device:GPU:0', as is that of 'a'"),
+        ("/job:worker/task:1/device:CPU:0", "of another process, but the cluster has no launch"),
+    ]:
+        other = from_document(launched(None, a="/device:GPU:0", b=text), "here")
+        with pytest.raises(PlacetoError, match=re.escape(message)):
+            other.tensorflow_devices()
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (launched("here"), "launch is 'here', expected local, or a job's addresses such as"),
+        (launched({}), "launch is {}, expected local"),
+        (launched(["h:1"]), "launch is ['h:1'], expected local"),
+        (launched({"worker": []}), "launch: worker is [], expected a list of host:port"),
+        (launched({"worker": "h:1"}), "launch: worker is 'h:1', expected a list of host:port"),
+        (launched({1: ["h:1"]}), "launch: job 1 is not a name such as worker"),
+        (launched({"worker": ["host"]}), "launch: worker: address 'host' is not host:port"),
+        (launched({"worker": ["host:0"]}), "launch: worker: address 'host:0' is not host:port"),
+        (launched({"worker": ["h:65536"]}), "launch: worker: address 'h:65536' is not host:port"),
+        (launched({"worker": [7]}), "launch: worker: address 7 is not host:port"),
+        (launched({"worker": ["h:1"]}), "device 'b': tensorflow is '/job:worker/task:1/device:"),
+        (launched({"master": ["h:1"]}), "but launch has 0 addresses of job 'worker'"),
+        (launched("local", b=None), "device 'b': tensorflow is missing, so it cannot be run"),
+        (launched("local", b="/device:CPU:0"), "which names no job and task; give a name such"),
+        (launched("local", b="cpu"), "device 'b': tensorflow is 'cpu', expected a name such as"),
+        (launched("local", b="/job:worker/task:0/device:CPU:0"), "as is that of 'a'; each needs"),
+        (launched("local", b="/job:worker/task:2/device:CPU:0"), "no device is of task 1 of job"),
+    ],
+)  # fmt: skip
+def test_invalid_launches(document: Any, message: str) -> None:
+    with pytest.raises(PlacetoError) as caught:
+        from_document(document, "here")
+    assert str(caught.value).startswith("here: ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -199,7 +285,7 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 @settings(max_examples=200)
 @given(st.data())
 def test_mutated_documents(data: st.DataObject) -> None:
-    document = copy.deepcopy(yaml.safe_load(VALID))
+    document = copy.deepcopy(yaml.safe_load(data.draw(st.sampled_from([VALID, LAUNCHED]))))
     for _ in range(data.draw(st.integers(1, 3))):
         table: Any = document
         while True:

@@ -13,7 +13,7 @@ PACKAGE = Path(placeto.__file__).parent
 # From the top down. Rooms of one line do not know each other.
 ROOMS = [
     ("errors",),
-    ("jit", "units", "files", "bundle", "columns", "order"),
+    ("jit", "units", "files", "bundle", "columns", "order", "launch", "placed_graph"),
     ("graph",),
     ("networkx_graph", "cluster", "grouping"),
     ("problem",),
@@ -22,6 +22,7 @@ ROOMS = [
     ("features",),
     ("zoo",),
     ("extraction",),
+    ("measurement",),
     ("envs", "models"),
     ("training",),
     ("placers",),

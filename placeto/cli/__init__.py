@@ -44,6 +44,7 @@ COMMANDS = {
     "place": Command("place", "Place", "find a placement"),
     "compare": Command("compare", "Compare", "a table of placers on the same problem"),
     "simulate": Command("simulate", "Simulate", "step time, memory and timeline of a placement"),
+    "measure": Command("measure", "Measure", "step time of a placement that is run for real"),
     "train": Command("train", "Train", "train a policy"),
 }
 

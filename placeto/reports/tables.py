@@ -72,6 +72,21 @@ def placement_table(row: Row) -> Table:
     return _pairs(pairs)
 
 
+def measurement_table(row: Row) -> Table:
+    """A placement that was run: the time of its steps."""
+    low, high = row["interval"]
+    return _pairs(
+        {
+            "graph": row["graph"],
+            "cluster": row["cluster"],
+            "step time": f"{format_time(row['step_time'])}, median of {len(row['samples'])} steps",
+            "interval": f"{format_time(low)} to {format_time(high)} (95% of the median)",
+            "deviation": f"{format_time(row['deviation'])}, median absolute",
+            "simulated": format_time(row["simulated_step_time"]),
+        }
+    )
+
+
 def _settings(settings: Mapping[str, object]) -> str:
     pairs = ", ".join(f"{name}={str(value).lower()}" for name, value in settings.items())
     return f" ({pairs})" if pairs else ""

@@ -1,0 +1,88 @@
+"""The driver: the process that holds the session, started by `Runtime`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from placeto.errors import PlacetoError
+from placeto.files import read_bytes
+from placeto.measurement.confine import limit_memory, pin, process_config
+from placeto.measurement.effort import Effort
+from placeto.measurement.parent import Parent
+from placeto.measurement.steps import run_steps
+from placeto.placed_graph import placed_graph_def
+
+if TYPE_CHECKING:
+    from tensorflow.core.framework.graph_pb2 import GraphDef
+
+_LINE_LENGTH = 300
+# Lines of an error's message that say where it was met, before those that say what.
+_HEADINGS = ("From /job:", "Graph execution error", "Detected at node", "Node:", 'File "')
+
+
+def main() -> None:
+    """Measures one placement after another until the parent ends."""
+    parent = Parent(sys.argv[1:])
+    settings = parent.receive()
+    pin(settings["cores"])
+    import tensorflow as tf
+
+    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+    tf.compat.v1.disable_eager_execution()
+    settings["target"] = parent.receive()["target"]
+    limit_memory(settings["memory_bytes"])
+    parent.send({"ready": True})
+    graph_defs: dict[str, GraphDef] = {}
+    while True:
+        request = parent.receive()
+        try:
+            samples, trace = _measure(request, settings, graph_defs, parent)
+        except PlacetoError as error:
+            parent.send({"refused": str(error)})
+        except (tf.errors.OpError, ValueError) as error:
+            message = error.message if isinstance(error, tf.errors.OpError) else str(error)
+            parent.send({"failed": _one_line(message)})
+        else:
+            parent.send({"samples": samples, "traced": trace is not None}, trace)
+
+
+def _measure(
+    request: dict[str, Any],
+    settings: dict[str, Any],
+    graph_defs: dict[str, GraphDef],
+    parent: Parent,
+) -> tuple[list[float], bytes | None]:
+    import tensorflow as tf
+
+    key = request["sha256"]
+    if key not in graph_defs:
+        graph_defs.clear()
+        graph_defs[key] = tf.compat.v1.GraphDef.FromString(read_bytes(request["path"]))
+    devices = {name: request["devices"][number] for name, number in request["ops"].items()}
+    target = settings["target"]
+    if target:
+        # Variables live on in the workers after their session, and so does the session of a
+        # driver that was killed.
+        tf.compat.v1.Session.reset(target)
+    return run_steps(
+        placed_graph_def(graph_defs[key], devices),
+        request["roots"],
+        request["initializer"],
+        Effort(**request["effort"]),
+        target,
+        process_config(settings["num_cores"], settings["num_cpu_devices"]),
+        request["trace"],
+        lambda stage: parent.send({"stage": stage}),
+    )
+
+
+def _one_line(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(_HEADINGS)]
+    line = (telling or lines or ["no reason given"])[0]
+    return line if len(line) <= _LINE_LENGTH else f"{line[:_LINE_LENGTH]}…"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Inputs of a step, generated where they are consumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorflow.core.framework.graph_pb2 import GraphDef
+    from tensorflow.core.framework.node_def_pb2 import NodeDef
+
+_PREFIX = "placeto_input"
+# Whole numbers are mostly row numbers of a table, or classes; every table has two.
+_TWO = 2
+
+
+def with_inputs(graph_def: GraphDef) -> list[str]:
+    """Replaces each placeholder by an op of the same name that yields one fixed batch.
+
+    Where consumers are on several devices each of these gets an op of its own, so that no input
+    is ever transferred. Floating-point inputs are variables, filled once with normal random
+    numbers; whole numbers are constants drawn from 0 and 1.
+
+    Args:
+        graph_def: a graph with a device on every op; changed in place.
+
+    Returns:
+        The ops that must run once before the first step.
+    """
+    initializers = []
+    for node in [node for node in graph_def.node if node.op == "Placeholder"]:
+        placeholder = type(node)()
+        placeholder.CopyFrom(node)
+        users: dict[str, list[tuple[NodeDef, int]]] = {}
+        for other in graph_def.node:
+            for position, tensor in enumerate(other.input):
+                if tensor in (node.name, f"{node.name}:0"):
+                    users.setdefault(other.device, []).append((other, position))
+        # The placeholder's own device first: its name stays with it if it has a consumer there.
+        devices = sorted(users, key=lambda device: device != placeholder.device)
+        for number, device in enumerate(devices or [placeholder.device]):
+            stand_in = node if number == 0 else graph_def.node.add()
+            stand_in.CopyFrom(placeholder)
+            stand_in.device = device
+            if number:
+                stand_in.name = f"{_PREFIX}/{placeholder.name}/{number}"
+                for user, position in users[device]:
+                    user.input[position] = stand_in.name
+            initializers += _fill(graph_def, stand_in, placeholder)
+    return initializers
+
+
+def _fill(graph_def: GraphDef, node: NodeDef, placeholder: NodeDef) -> list[str]:
+    import tensorflow as tf
+
+    dtype = tf.as_dtype(placeholder.attr["dtype"].type)
+    shape = [dim.size for dim in placeholder.attr["shape"].shape.dim]
+    node.ClearField("attr")
+    node.attr["dtype"].type = dtype.as_datatype_enum
+    if not dtype.is_floating:
+        generator = np.random.default_rng(0)
+        value = generator.integers(0, _TWO, shape).astype(dtype.as_numpy_dtype)
+        node.op = "Const"
+        node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, dtype))
+        return []
+    prefix = f"{_PREFIX}/{node.name}"
+
+    def add(name: str, op: str, *inputs: str) -> NodeDef:
+        made = graph_def.node.add(name=f"{prefix}/{name}", op=op, device=node.device)
+        made.input.extend(inputs)
+        return made
+
+    size = add("shape", "Const")
+    size.attr["dtype"].type = tf.int32.as_datatype_enum
+    size.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(shape, tf.int32, [len(shape)]))
+    normal = add("normal", "RandomStandardNormal", size.name)
+    normal.attr["dtype"].type = dtype.as_datatype_enum
+    normal.attr["T"].type = tf.int32.as_datatype_enum
+    normal.attr["seed"].i = normal.attr["seed2"].i = 1
+    handle = add("variable", "VarHandleOp")
+    handle.attr["dtype"].type = dtype.as_datatype_enum
+    handle.attr["shape"].shape.CopyFrom(placeholder.attr["shape"].shape)
+    handle.attr["shared_name"].s = handle.name.encode()
+    assign = add("assign", "AssignVariableOp", handle.name, normal.name)
+    assign.attr["dtype"].type = dtype.as_datatype_enum
+    node.op = "ReadVariableOp"
+    node.input.append(handle.name)
+    return [assign.name]

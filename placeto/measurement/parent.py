@@ -1,0 +1,45 @@
+"""The other end of `Child`: what a child process is told, and its end with its parent's."""
+
+import json
+import os
+import threading
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+_LOOK_SECONDS = 0.5
+
+
+class Parent:
+    """The process that started this one.
+
+    From its construction on, this process ends within a second of its parent's end, however that
+    came about. The parent's process id is looked at, as a pipe may be held open by others.
+
+    Args:
+        arguments: file descriptor of the pipe, and the parent's process id.
+    """
+
+    def __init__(self, arguments: list[str]) -> None:
+        descriptor, process = map(int, arguments)
+        self._pipe: Connection[Any, Any] = Connection(descriptor)
+        threading.Thread(target=_end_with, args=(process,), daemon=True).start()
+
+    def receive(self) -> dict[str, Any]:
+        """Waits for an object; ends the process if the parent has closed the pipe."""
+        try:
+            return dict(json.loads(self._pipe.recv_bytes()))
+        except EOFError:
+            os._exit(0)  # TensorFlow has threads that an orderly end would wait for
+
+    def send(self, message: dict[str, Any], data: bytes | None = None) -> None:
+        """Sends an object, and bytes after it if there are any."""
+        self._pipe.send_bytes(json.dumps(message).encode())
+        if data is not None:
+            self._pipe.send_bytes(data)
+
+
+def _end_with(process: int) -> None:
+    while os.getppid() == process:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(0)

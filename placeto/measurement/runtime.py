@@ -1,0 +1,202 @@
+"""Measuring placements one after another, whatever becomes of each."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from placeto.errors import PlacetoError
+from placeto.measurement.child import Child, ChildError, ChildTimeout, wait_for_any
+from placeto.measurement.effort import Effort
+from placeto.measurement.measured import Measurement
+from placeto.measurement.tasks import Task, tasks_of
+
+if TYPE_CHECKING:
+    from placeto.cluster import Cluster
+    from placeto.graph import Ints
+    from placeto.measurement.runnable import Runnable
+    from placeto.problem import PlacementProblem
+
+_START_SECONDS = 180.0
+_LOOK_SECONDS = 0.25
+# How long after an error a worker's death may come to light that caused it.
+_GRACE_SECONDS = 1.0
+_ATTEMPTS = 3
+_DRIVER = "the driver"
+_DRIVER_MODULE = "placeto.measurement.driver"
+_WAITING = Task("", 0, None, num_cores=1, num_cpu_devices=1, memory_bytes=None)
+
+
+class Runtime:
+    """The processes that run a cluster's devices, and one, the driver, that holds the session.
+
+    They are started when they are first needed, and again after a placement has brought one down,
+    hung, or was interrupted. Nothing of one placement is left for the next. Use it in a `with`
+    block: at its end all processes are gone; so they are if this process ends in any other way.
+
+    Args:
+        cluster: its `launch` says which processes there are.
+
+    Raises:
+        PlacetoError: a device without a TensorFlow name, or more cores asked for than there are.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._devices = [str(device) for device in cluster.tensorflow_devices()]
+        local = cluster.launch is None or cluster.launch.is_local
+        self._tasks = tasks_of(cluster) if local else ()
+        self._children: dict[str, Child] = {}
+        self._busy = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        """The processes that run, by name; those of workers by job and number."""
+        return {name: child.process.pid for name, child in self._children.items()}
+
+    def close(self) -> None:
+        """Ends all processes."""
+        for child in self._children.values():
+            child.close()
+        self._children = {}
+        self._busy = False
+
+    def measure(
+        self,
+        problem: PlacementProblem,
+        devices: Ints,
+        runnable: Runnable,
+        effort: Effort | None = None,
+        *,
+        trace: bool = False,
+    ) -> Measurement:
+        """Runs a placement.
+
+        Args:
+            problem: a graph on this runtime's cluster.
+            devices: (num_groups,) device of each group.
+            runnable: the graph's GraphDef.
+            effort: how many steps.
+            trace: whether to trace one further step.
+
+        Returns:
+            The time of its steps, or the reason why it cannot be run.
+
+        Raises:
+            PlacetoError: the processes cannot be started, or the GraphDef is of another graph.
+        """
+        effort = effort or Effort()
+        op_devices = np.asarray(devices)[problem.op_group].tolist()
+        request = {
+            "path": str(runnable.path),
+            "sha256": runnable.sha256,
+            "roots": [*runnable.fetches, *runnable.targets],
+            "initializer": runnable.initializer,
+            "devices": self._devices,
+            "ops": dict(zip(problem.graph.op_names, op_devices, strict=True)),
+            "effort": asdict(effort),
+            "trace": trace,
+        }
+        try:
+            self._start()
+            return self._answer(request, effort.deadline_seconds)
+        finally:
+            if self._busy or not self._all_alive():
+                self.close()
+
+    def _answer(self, request: dict[str, Any], seconds: float) -> Measurement:
+        driver = self._children[_DRIVER]
+        until = time.monotonic() + seconds
+        stage = "building its session"
+        self._busy = True
+        try:
+            driver.send(request)
+            while (answer := self._next(driver, until)) is not None:
+                if "stage" in answer:
+                    stage = answer["stage"]
+                    continue
+                data = driver.receive_bytes() if answer.get("traced") else None
+                self._busy = False
+                if "refused" in answer:
+                    raise PlacetoError(answer["refused"])
+                if "failed" in answer:
+                    dead = wait_for_any(self._workers(), _GRACE_SECONDS)
+                    reason = answer["failed"] if dead is None else self._children[dead].obituary()
+                    return Measurement(reason=f"{reason} (it was {stage})")
+                return Measurement(tuple(answer["samples"]), trace=data)
+        except ChildError as error:
+            return Measurement(reason=f"{error} (it was {stage})")
+        return Measurement(reason=f"not done within {seconds:g} s; it was {stage}")
+
+    def _next(self, driver: Child, until: float) -> dict[str, Any] | None:
+        """The driver's next answer; None if it does not come in time."""
+        while not driver.poll(min(_LOOK_SECONDS, until - time.monotonic())):
+            if dead := wait_for_any(self._children, 0.0):
+                raise ChildError(self._children[dead].obituary())
+            if time.monotonic() >= until:
+                return None
+        return driver.receive(0.0)
+
+    def _workers(self) -> dict[str, Child]:
+        return {name: child for name, child in self._children.items() if name != _DRIVER}
+
+    def _all_alive(self) -> bool:
+        return bool(self._children) and all(child.alive for child in self._children.values())
+
+    def _start(self) -> None:
+        """Starts what is to run, unless all of it does."""
+        if self._all_alive():
+            return
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            self.close()
+            try:
+                self._start_all()
+                return
+            except ChildError as error:
+                # A port can be taken between its choice and its use.
+                if attempts_left == 0 or isinstance(error, ChildTimeout):
+                    raise PlacetoError(
+                        f"cluster {self.cluster.name!r}: cannot be started: {error}"
+                    ) from error
+
+    def _start_all(self) -> None:
+        launch = self.cluster.launch
+        if launch is None:
+            self._children[_DRIVER] = Child(_DRIVER, _DRIVER_MODULE, self._tasks[0].settings())
+            target = ""
+        else:
+            # This driver only waits; the devices are the workers'.
+            self._children[_DRIVER] = Child(
+                _DRIVER, _DRIVER_MODULE, _WAITING.settings(), {"CUDA_VISIBLE_DEVICES": "-1"}
+            )
+            first = self._start_workers() if launch.is_local else launch.addresses[0][1][0]
+            target = f"grpc://{first}"
+        self._children[_DRIVER].send({"target": target})
+        self._children[_DRIVER].receive(_START_SECONDS)
+
+    def _start_workers(self) -> str:
+        """Starts the workers and returns the address of the first."""
+        for task in self._tasks:
+            settings = task.settings() | {"job": task.job, "task": task.number}
+            self._children[task.name] = Child(task.name, "placeto.measurement.worker", settings)
+        workers = [self._children[task.name] for task in self._tasks]
+        cluster: dict[str, list[str]] = {}
+        for task, worker in zip(self._tasks, workers, strict=True):
+            port = worker.receive(_START_SECONDS)["port"]
+            cluster.setdefault(task.job, []).append(f"127.0.0.1:{port}")
+        for worker in workers:
+            worker.send({"cluster": cluster})
+        for worker in workers:
+            answer = worker.receive(_START_SECONDS)
+            if "error" in answer:
+                raise ChildError(f"{worker.name} {answer['error']}")
+        return cluster[self._tasks[0].job][0]

@@ -1,0 +1,82 @@
+"""Finding the GraphDef of a graph."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from placeto import PlacetoError, load_graph
+from placeto.measurement import remake
+from placeto.measurement.runnable import find_runnable
+from tests.builders import make_graph
+from tests.measurement.conftest import STEPS
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "placeto" / "graph_defs"
+
+
+def test_beside_its_file(saved):
+    step = saved("two_layers")
+    found = find_runnable(step.graph, step.path.parent)
+    assert found.path == step.path.parent / step.graph.meta["run"]["graph_def"]
+    assert found.fetches == ("Mean:0",)
+    assert found.targets == ("AssignSubVariableOp", "AssignSubVariableOp_1")
+
+
+def test_bundled_without_its_folder():
+    graph = load_graph("rnnlm")
+    assert find_runnable(graph).path.name == "rnnlm.graphdef.gz"
+
+
+def test_made_again_where_what_is_kept_is_damaged_and_then_kept(saved, cache):
+    graph = saved("two_layers").graph
+    path = cache / f"{graph.meta['run']['sha256']}.graphdef.gz"
+    cache.mkdir(parents=True)
+    path.write_bytes(saved("two_layers").runnable.path.read_bytes()[:50])
+    first = find_runnable(graph)
+    assert first.path == path
+    assert path.read_bytes() == saved("two_layers").runnable.path.read_bytes()
+    when = path.stat().st_mtime_ns
+    assert find_runnable(graph) == first
+    assert path.stat().st_mtime_ns == when
+
+
+def test_another_graph_def_beside_it(saved, tmp_path):
+    step, other = saved("two_layers"), saved("large?megabytes=2")
+    beside = tmp_path / step.graph.meta["run"]["graph_def"]
+    shutil.copy(other.runnable.path, beside)
+    with pytest.raises(PlacetoError, match=r"is not the GraphDef that graph .* was made of"):
+        find_runnable(step.graph, tmp_path)
+
+
+def test_a_source_that_is_not_there_any_more(saved):
+    graph = saved("two_layers").graph
+    run = graph.meta["run"] | {"sha256": "0" * 64}
+    gone = replace(graph, meta={**graph.meta, "source": "nowhere:step", "run": run})
+    with pytest.raises(
+        PlacetoError, match="cannot be made again: nowhere:step: no module"
+    ) as error:
+        find_runnable(gone)
+    assert "\n" not in str(error.value)
+
+
+def test_a_source_that_gives_another_graph_def(tmp_path, capsys):
+    path = tmp_path / "made.graphdef.gz"
+    assert remake.main([f"{STEPS}:large", "1", "0" * 64, str(path)]) == 2
+    assert "gives another GraphDef here" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_graphs_that_cannot_be_run():
+    graph = make_graph({"a": 1.0})
+    with pytest.raises(PlacetoError, match="make it with placeto extract"):
+        find_runnable(graph)
+    run = {"sha256": "0" * 64, "fetches": ["a:0"], "targets": [], "initializer": "b"}
+    with pytest.raises(PlacetoError, match="not beside it, and it names no source"):
+        find_runnable(replace(graph, meta={"run": run}))
+    del run["targets"]
+    with pytest.raises(PlacetoError, match="no usable 'targets'"):
+        find_runnable(replace(graph, meta={"run": run}))

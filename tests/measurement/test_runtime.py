@@ -1,0 +1,242 @@
+"""Real workers: what runs where, and what becomes of placements that do not run."""
+
+import ctypes
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from placeto import Cluster, Device, PlacementProblem, PlacetoError, load_cluster
+from placeto.launch import Launch
+from placeto.measurement import Effort, Runtime
+from placeto.measurement.child import Child, ChildError
+from placeto.measurement.tasks import tasks_of
+from tests.measurement.conftest import fitted, split
+
+SHORT = Effort(warm_up=1, steps=3, deadline_seconds=120)
+PIDFD_GETFD = 438  # the same on every architecture
+ENDLESS = Effort(warm_up=0, steps=10**9, deadline_seconds=120)
+
+
+@pytest.fixture(scope="module")
+def runtime(pair: Cluster) -> Iterator[Runtime]:
+    with Runtime(pair) as started:
+        yield started
+
+
+def listening(process: int) -> list[bytes]:
+    """The interface that each listening socket of a process is bound to; empty for all of them."""
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]
+    ]
+    inodes = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
+    interfaces = []
+    for entry in Path(f"/proc/{process}/fd").iterdir():
+        if os.readlink(entry) in inodes:
+            handle = os.pidfd_open(process)
+            copy = ctypes.CDLL(None).syscall(PIDFD_GETFD, handle, int(entry.name), 0)
+            os.close(handle)
+            if copy < 0:
+                pytest.skip("this kernel shows no sockets of other processes")
+            with socket.socket(fileno=copy) as found:
+                bound = found.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16)
+            interfaces.append(bound.rstrip(b"\0"))
+    return interfaces
+
+
+def test_ops_run_where_the_placement_says(runtime, pair, saved):
+    from tensorflow.core.protobuf.config_pb2 import RunMetadata
+
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    assert set(devices) == {0, 1}
+    measurement = runtime.measure(problem, devices, step.runnable, SHORT, trace=True)
+    assert measurement.reason == ""
+    assert len(measurement.samples) == 3
+    assert 0 < measurement.step_time == sorted(measurement.samples)[1]
+    names = {str(d): i for i, d in enumerate(pair.tensorflow_devices())}
+    ran = {}
+    for device in RunMetadata.FromString(measurement.trace).step_stats.dev_stats:
+        for node in device.node_stats:
+            ran.setdefault(node.node_name, set()).add(names.get(device.device))
+    placed = dict(zip(step.graph.op_names, devices[problem.op_group], strict=True))
+    inputs = {each["name"] for each in step.graph.meta["run"]["inputs"]}
+    # Nothing is folded, fused or left out.
+    assert set(placed) - set(ran) == set()
+    for name in set(placed) - inputs:
+        assert ran[name] == {placed[name]}, name
+    # Where their only consumers are, wherever the placement has them.
+    assert ran["inputs"] == {placed["MatMul"]}
+
+
+def test_workers_have_cores_of_their_own_and_keep_to_the_loopback(runtime, pair, saved):
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    runtime.measure(problem, devices, step.runnable, SHORT)
+    workers = [pid for name, pid in runtime.process_ids.items() if name.startswith("worker")]
+    assert len(workers) == 2
+    if all(device.cores == 1 for device in pair.devices):
+        cores = [os.sched_getaffinity(pid) for pid in workers]
+        assert [len(each) for each in cores] == [1, 1]
+        assert cores[0] != cores[1]
+    for pid in workers:
+        assert listening(pid) == [b"lo"]
+    assert listening(runtime.process_ids["the driver"]) == []
+
+
+def test_one_placement_leaves_nothing_for_the_next(runtime, pair, saved):
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    for placement in (devices, 1 - devices, devices):
+        assert runtime.measure(problem, placement, step.runnable, SHORT).reason == ""
+    # Whoever does not set the variables finds none.
+    idle = replace(step.runnable, initializer="Const")
+    left = runtime.measure(problem, devices, idle, SHORT)
+    assert "first" in left.reason or "second" in left.reason
+    assert "running its first steps" in left.reason
+
+
+def test_an_op_that_raises_is_the_reason_and_leaves_the_workers(runtime, pair, saved):
+    step = saved("two_layers?classes=1")
+    problem, devices = split(step.graph, pair)
+    first = runtime.measure(problem, devices, step.runnable, SHORT)
+    assert "is not in [0, 1)" in first.reason
+    assert "\n" not in first.reason
+    assert first.step_time == np.inf
+    before = dict(runtime.process_ids)
+    good = saved("two_layers")
+    problem, devices = split(good.graph, pair)
+    assert runtime.measure(problem, devices, good.runnable, SHORT).reason == ""
+    assert runtime.process_ids == before
+
+
+def test_a_worker_killed_during_a_step(runtime, pair, saved):
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    assert runtime.measure(problem, devices, step.runnable, SHORT).feasible
+    victim = runtime.process_ids["worker 1"]
+    threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
+    killed = runtime.measure(problem, devices, step.runnable, ENDLESS)
+    assert killed.reason.startswith("worker 1 was killed (by hand, or for want of memory)")
+    assert "\n" not in killed.reason
+    again = runtime.measure(problem, devices, step.runnable, SHORT)
+    assert again.reason == ""
+    assert runtime.process_ids["worker 1"] != victim
+
+
+def test_a_deadline(runtime, pair, saved):
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    assert runtime.measure(problem, devices, step.runnable, SHORT).feasible
+    hasty = replace(ENDLESS, deadline_seconds=2)
+    late = runtime.measure(problem, devices, step.runnable, hasty)
+    assert late.reason == "not done within 2 s; it was running its steps"
+    assert runtime.process_ids == {}
+
+
+def test_a_device_that_is_not_there_and_a_step_that_does_not_fit(saved):
+    # One process, so that no other has to start.
+    alone = fitted(load_cluster("local-cpu"))
+    small = replace(alone.devices[0], memory_bytes=256 * 2**20)
+    with Runtime(replace(alone, devices=(small,))) as runtime:
+        step = saved("large?megabytes=2048")
+        problem, _ = split(step.graph, alone)
+        devices = np.zeros(problem.num_groups, dtype=np.int64)
+        full = runtime.measure(problem, devices, step.runnable, SHORT)
+        assert "OOM" in full.reason or "memory" in full.reason
+        assert "\n" not in full.reason
+        fits = saved("large?megabytes=2")
+        measured = runtime.measure(problem, devices, fits.runnable, SHORT)
+        assert measured.reason == ""
+        other = saved("two_layers")
+        with pytest.raises(PlacetoError, match=r"the GraphDef lacks .* is it that of another"):
+            runtime.measure(problem, devices, other.runnable, SHORT)
+        missing = replace(small, tensorflow="/device:GPU:7")
+    with Runtime(replace(alone, devices=(missing,))) as runtime:
+        nowhere = runtime.measure(problem, devices, fits.runnable, SHORT)
+        assert "GPU:7" in nowhere.reason
+        assert "\n" not in nowhere.reason
+
+
+def test_workers_that_run_elsewhere(saved):
+    alone = tasks_of(fitted(load_cluster("local-cpu")))[0]
+    place = {"job": "worker", "task": 0, "memory_bytes": None}
+    worker = Child("elsewhere", "placeto.measurement.worker", alone.settings() | place)
+    try:
+        address = f"127.0.0.1:{worker.receive(120)['port']}"
+        worker.send({"cluster": {"worker": [address]}})
+        assert worker.receive(120) == {"target": f"grpc://{address}"}
+        device = Device("far", "cpu", 2**30, tensorflow="/job:worker/task:0/device:CPU:0")
+        cluster = Cluster("elsewhere", (device,), launch=Launch((("worker", (address,)),)))
+        step = saved("two_layers")
+        problem = PlacementProblem(step.graph, cluster, "colocation")
+        devices = np.zeros(problem.num_groups, dtype=np.int64)
+        with Runtime(cluster) as runtime:
+            assert runtime.measure(problem, devices, step.runnable, SHORT).reason == ""
+            assert list(runtime.process_ids) == ["the driver"]
+            worker.process.kill()
+            gone = runtime.measure(
+                problem, devices, step.runnable, replace(SHORT, deadline_seconds=5)
+            )
+        assert "\n" not in gone.reason
+        assert "not done within 5 s" in gone.reason or "onnect" in gone.reason
+    finally:
+        worker.close()
+
+
+def test_a_port_that_is_taken(pair):
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        place = {"job": "worker", "task": 0}
+        settings = tasks_of(pair)[0].settings() | place
+        worker = Child("worker 0", "placeto.measurement.worker", settings)
+        try:
+            worker.receive(120)
+            port = taken.getsockname()[1]
+            worker.send({"cluster": {"worker": [f"127.0.0.1:{port}"]}})
+            error = worker.receive(120)["error"]
+        finally:
+            worker.close()
+    assert error.startswith(f"cannot serve on port {port}: ")
+    assert error.endswith("is it in use?")
+
+
+def test_what_is_said_where_nothing_can_be_started(pair, monkeypatch, saved):
+    started = []
+
+    def cannot_serve(self):
+        started.append(self)
+        raise ChildError("worker 0 cannot serve on port 7: is it in use?")
+
+    monkeypatch.setattr(Runtime, "_start_all", cannot_serve)
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    message = "cluster 'local-2': cannot be started: worker 0 cannot serve on port 7"
+    with Runtime(pair) as runtime, pytest.raises(PlacetoError, match=message):
+        runtime.measure(problem, devices, step.runnable, SHORT)
+    assert len(started) == 3
+
+
+def test_precision_asks_for_more_steps(runtime, pair, saved):
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    exact = Effort(1, 3, max_steps=20, precision=1e-9, deadline_seconds=120)
+    assert len(runtime.measure(problem, devices, step.runnable, exact).samples) == 20
+    rough = replace(exact, precision=1e9)
+    assert len(runtime.measure(problem, devices, step.runnable, rough).samples) == 6
+
+
+def test_more_cores_than_there_are():
+    cluster = load_cluster("local-cpu")
+    greedy = replace(cluster.devices[0], cores=10**6)
+    with pytest.raises(PlacetoError, match="ask for 1000000 cores, but this machine has"):
+        Runtime(replace(cluster, devices=(greedy,)))

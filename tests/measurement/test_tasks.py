@@ -1,0 +1,58 @@
+import os
+
+import pytest
+
+from placeto import Channel, Cluster, Device, PlacetoError
+from placeto.launch import Launch
+from placeto.measurement.tasks import tasks_of
+
+LOCAL = Launch()
+
+
+def cluster(*devices: Device, launch: Launch | None = LOCAL) -> Cluster:
+    names = tuple(device.name for device in devices)
+    channels = (Channel("all", names, names, 1.0),)
+    return Cluster("c", devices, channels, launch=launch)
+
+
+def cpu(task: int, index: int = 0, cores: int | None = None, kind: str = "CPU") -> Device:
+    name = f"/job:worker/task:{task}/device:{kind}:{index}"
+    return Device(f"{kind}{task}{index}", "k", 100 + task, tensorflow=name, cores=cores)
+
+
+@pytest.fixture(autouse=True)
+def _six_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {7, 2, 3, 4, 5, 6})
+
+
+def test_cores_are_dealt_out_once():
+    tasks = tasks_of(cluster(cpu(1, cores=1), cpu(0, 0, 2), cpu(0, 1, 2)))
+    assert [(task.name, task.cores, task.num_cores) for task in tasks] == [
+        ("worker 0", (3, 4, 5, 6), 4),
+        ("worker 1", (2,), 1),
+    ]
+    assert [task.num_cpu_devices for task in tasks] == [2, 1]
+    assert [task.memory_bytes for task in tasks] == [200, 101]
+
+
+def test_a_task_without_cores_has_all():
+    first, second = tasks_of(cluster(cpu(0), cpu(1, cores=3)))
+    assert (first.cores, first.num_cores) == (None, 6)
+    assert (second.cores, second.num_cores) == ((2, 3, 4), 3)
+
+
+def test_the_memory_of_other_devices_is_not_limited_here():
+    (task,) = tasks_of(cluster(cpu(0), cpu(0, kind="GPU")))
+    assert task.memory_bytes is None
+    assert task.num_cpu_devices == 1
+
+
+def test_too_few_cores():
+    with pytest.raises(PlacetoError, match="ask for 7 cores, but this machine has 6 for them"):
+        tasks_of(cluster(cpu(0, cores=4), cpu(1, cores=3)))
+
+
+def test_one_process_without_a_launch():
+    device = Device("d", "k", 5, tensorflow="/device:CPU:2", cores=2)
+    (task,) = tasks_of(cluster(device, launch=None))
+    assert (task.job, task.cores, task.num_cpu_devices) == ("localhost", (2, 3), 3)

@@ -1,0 +1,76 @@
+"""Devices on every op of a GraphDef."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placeto import Cluster, Device, PlacementProblem, PlacetoError
+from placeto.cluster import Channel
+from placeto.placement import Placement
+from tests.builders import make_graph
+
+TENSORS = [("v", 0, ["read", "write"]), ("read", 4, ["mul"]), ("mul", 4, ["write"])]
+GRAPH = make_graph(
+    {"mul": 1.0, "v": 1.0, "read": 1.0, "write": 1.0},
+    TENSORS,
+    colocation={"v": 0, "read": 0, "write": 0},
+)
+DEVICES = tuple(Device(f"d{i}", "k", 1, tensorflow=f"/device:CPU:{i}") for i in range(3))
+ENDS = ("d0", "d1", "d2")
+CLUSTER = Cluster("three", DEVICES, (Channel("all", ENDS, ENDS, 1.0),))
+
+
+def graph_def():
+    from tensorflow.core.framework.graph_pb2 import GraphDef
+
+    made = GraphDef()
+    for name, op, inputs in [
+        ("v", "VarHandleOp", []),
+        ("read", "ReadVariableOp", ["v"]),
+        ("mul", "Square", ["read"]),
+        ("write", "AssignSubVariableOp", ["v", "mul"]),
+        ("init/shape", "Const", []),
+        ("init/value", "RandomStandardNormal", ["init/shape"]),
+        ("init/assign", "AssignVariableOp", ["v", "init/value"]),
+        ("init", "NoOp", ["^init/assign"]),
+        ("save", "ReadVariableOp", ["v"]),
+        ("alone", "NoOp", []),
+    ]:
+        made.node.add(name=name, op=op, device="/device:GPU:9").input.extend(inputs)
+    return made
+
+
+def placement(cluster=CLUSTER, variable=2, product=1):
+    problem = PlacementProblem(GRAPH, cluster, "colocation")
+    devices = np.zeros(problem.num_groups, dtype=np.int64)
+    devices[problem.op_group] = [product, variable, variable, variable]
+    return Placement(problem, devices, 1.0, np.zeros(3), True)
+
+
+def test_every_op_has_the_device_of_its_placement_or_of_its_variable():
+    given = graph_def()
+    applied = placement().apply(given)
+    cpu = "/job:localhost/replica:0/task:0/device:CPU:"
+    devices = {node.name: node.device.removeprefix(cpu) for node in applied.node}
+    assert devices.pop("alone") in "012"
+    assert devices == {
+        "v": "2", "read": "2", "mul": "1", "write": "2",
+        "init/shape": "2", "init/value": "2", "init/assign": "2", "init": "2", "save": "2",
+    }  # fmt: skip
+    assert given == graph_def()
+
+
+def test_the_graph_def_of_another_graph():
+    given = graph_def()
+    del given.node[2]
+    with pytest.raises(PlacetoError, match="lacks 1 of 4 placed ops, such as 'mul'") as error:
+        placement().apply(given)
+    assert "\n" not in str(error.value)
+
+
+def test_a_device_that_tensorflow_does_not_know():
+    unnamed = replace(DEVICES[1], tensorflow=None)
+    cluster = replace(CLUSTER, devices=(DEVICES[0], unnamed, DEVICES[2]))
+    with pytest.raises(PlacetoError, match="device 'd1': tensorflow is missing"):
+        placement(cluster).apply(graph_def())
