@@ -92,6 +92,7 @@ def _train_and_improve(incumbent: Incumbent, start: Ints, config: PlacetoConfig)
     few = incumbent.problem.num_groups < ENOUGH_GROUPS
     sweep = 0
     while not incumbent.expired:
+        assert incumbent.devices is not None
         start = incumbent.devices
         if few and sweep % 2:  # of few groups, the best known is soon one that no sweep improves
             start = initial_placement(incumbent.problem, "random", trainer.rng)
