@@ -35,4 +35,4 @@ def _one_thread() -> None:
     numba.set_num_threads(1)
     torch.set_num_threads(1)
     for method in SEARCHES:
-        place(PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 4), method, 0.1)
+        place(PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 8), method, 3.0)
