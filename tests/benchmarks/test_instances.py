@@ -27,9 +27,9 @@ LEARNED = ("colocrl", "hierarchical", "placeto")
 # Instances where all seeds came within 2%, and searches that did, of 90.
 REACHED = {
     "annealing": (30, 90),
-    "colocrl": (24, 81),
+    "colocrl": (29, 89),
     "hierarchical": (27, 87),
-    "placeto": (23, 81),
+    "placeto": (29, 89),
 }
 
 
@@ -90,7 +90,7 @@ def test_they_are_worth_solving():
 
 @pytest.mark.parametrize("method", SEARCH_SECONDS)
 def test_searches_came_as_near_to_the_optimum_as_stated(method):
-    """Training for 4 seconds does not reach the 2% everywhere; annealing finds every optimum."""
+    """Training for 5 seconds does not reach the 2% everywhere; annealing finds every optimum."""
     gaps = {}
     for name, row in ROWS.items():
         own = [Search(**found) for found in row["searches"] if found["method"] == method]
