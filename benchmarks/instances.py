@@ -3,35 +3,34 @@
 A name says it all: `training-9-three-shared` is a training step of nine layers on three equal
 devices with one bus. The command proves the optimum of each with `exact`. As in PyVRP's benchmarks,
 the searches are then judged by their gaps to these, over several seeds. `results/instances.json`
-has both.
+has both, `results/instances.md` the table of the README; about a quarter of an hour.
 """
 
 import json
-import multiprocessing
 import platform
 import statistics
 import sys
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from benchmarks.families import family_graph
+from benchmarks.markdown import table
+from benchmarks.one_core import side_by_side
 from placeto import Channel, Cluster, Device, PlacementProblem, place, simulate
 from placeto.initial import all_on
 from placeto.placement import Placement
 
 RESULTS = Path(__file__).parent / "results" / "instances.json"
 PROOF_SECONDS = 120.0
-# Of each search, on one core.
-SEARCH_SECONDS = {"annealing": 1.0, "colocrl": 4.0, "hierarchical": 4.0, "placeto": 4.0}
+# Of one core, for each search.
+SEARCH_SECONDS = {"annealing": 1.0, "colocrl": 5.0, "hierarchical": 5.0, "placeto": 5.0}
 SEEDS = (0, 1, 2)
-AT_ONCE = 2
 NEAR = 0.02  # of the optimum
 LAUNCH_SECONDS = 5.7e-6
 # bytes/s: an output takes 0.1 to 1 ms, a third of an op's time, or as long as an op.
@@ -153,7 +152,7 @@ class Search(NamedTuple):
             fit in memory.
         evaluations: placements simulated in all.
         found_after: placements simulated until the best one was met.
-        wall_seconds: in all.
+        seconds: of one core, in all.
     """
 
     method: str
@@ -161,12 +160,18 @@ class Search(NamedTuple):
     gap: float
     evaluations: int
     found_after: int
-    wall_seconds: float
+    seconds: float
 
 
-def search(name: str, method: str, seed: int, optimum: float) -> Search:
-    """Searches an instance for as long as the method is given."""
-    placement = place(instance(name), method, SEARCH_SECONDS[method], seed)
+def search(task: tuple[str, str, int, float]) -> Search:
+    """Searches an instance for as long as the method is given.
+
+    Args:
+        task: instance, method, seed, and the optimum in seconds.
+    """
+    name, method, seed, optimum = task
+    budget = SEARCH_SECONDS[method]
+    placement = place(instance(name), method, budget, seed, clock=time.process_time)
     return Search(
         method,
         seed,
@@ -185,8 +190,8 @@ def run() -> int:
     searches = _search_all({row["instance"]: row["optimum"] for row in rows})
     for row in rows:
         row["searches"] = [found._asdict() for found in searches[row["instance"]]]
-    for line in table([found for row in searches.values() for found in row]):
-        print(line)
+    text = markdown([found for row in searches.values() for found in row])
+    print(text)
     document = {
         "command": "python -m benchmarks.instances",
         "machine": f"{platform.machine()}, 2 shared cores, Python {platform.python_version()}",
@@ -194,25 +199,26 @@ def run() -> int:
         "rows": rows,
     }
     RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+    RESULTS.with_suffix(".md").write_text(text)
     return 0
 
 
-def table(searches: Sequence[Search]) -> Iterator[str]:
-    """Lines on how near to the optima the methods came."""
-    heads = ("near in all", "largest gap", "evaluations", "found after")
-    yield f"{'method':<14}" + "".join(f"{head:>13}" for head in heads)
+def markdown(searches: Sequence[Search]) -> str:
+    """How near to the optima the methods came, as a table."""
+    rows = []
     for method in SEARCH_SECONDS:
         own = [found for found in searches if found.method == method]
-        largest = [
-            max(found.gap for found in own[first : first + len(SEEDS)])
-            for first in range(0, len(own), len(SEEDS))
-        ]
-        near = f"{sum(gap <= NEAR for gap in largest)} of {len(largest)}"
-        evaluations = statistics.median(found.evaluations for found in own)
-        found_after = statistics.median(found.found_after for found in own)
-        yield (
-            f"{method:<14}{near:>13}{max(largest):>13.2%}{evaluations:>13.0f}{found_after:>13.0f}"
-        )
+        gaps = [found.gap for found in own]
+        worst = [max(gaps[first : first + len(SEEDS)]) for first in range(0, len(own), len(SEEDS))]
+        rows.append([
+            f"`{method}`",
+            f"{sum(gap <= NEAR for gap in worst)} of {len(worst)}",
+            f"{sum(gap <= NEAR for gap in gaps)} of {len(gaps)}",
+            f"{max(gaps):.2%}",
+            f"{statistics.median(found.evaluations for found in own):,.0f}",
+            f"{statistics.median(found.found_after for found in own):,.0f}",
+        ])  # fmt: skip
+    return table(["", "instances", "searches", "largest gap", "placements", "until the best"], rows)
 
 
 def _search_all(best: Mapping[str, float]) -> dict[str, list[Search]]:
@@ -221,21 +227,11 @@ def _search_all(best: Mapping[str, float]) -> dict[str, list[Search]]:
         (name, method, seed, best[name])
         for name, method, seed in product(best, SEARCH_SECONDS, SEEDS)
     ]
-    context = multiprocessing.get_context("spawn")
     searches: dict[str, list[Search]] = {name: [] for name in best}
-    with ProcessPoolExecutor(AT_ONCE, context, _start_worker) as pool:
-        for (name, *_), found in zip(
-            tasks, pool.map(search, *zip(*tasks, strict=True)), strict=True
-        ):
-            print(f"{name}: {found.method}, seed {found.seed}: {found.gap:.2%}", flush=True)
-            searches[name].append(found)
+    for (name, *_), found in zip(tasks, side_by_side(search, tasks), strict=True):
+        print(f"{name}: {found.method}, seed {found.seed}: {found.gap:.2%}", flush=True)
+        searches[name].append(found)
     return searches
-
-
-def _start_worker() -> None:
-    numba.set_num_threads(1)
-    for method in SEARCH_SECONDS:
-        place(instance(NAMES[0]), method, 1.0)  # compiles
 
 
 def _prove() -> list[dict[str, Any]]:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.one_core import SEARCHES
 from benchmarks.papers.page import by_problem
-from benchmarks.papers.published import FROM_ONE_DEVICE, SEARCHES, Table
+from benchmarks.papers.published import FROM_ONE_DEVICE, Table
 from benchmarks.papers.study import Run
 
 

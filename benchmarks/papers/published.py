@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from benchmarks.one_core import SEARCHES
+
 OUT_OF_MEMORY = float("inf")
 
 
@@ -40,7 +42,6 @@ class Table:
 
 HEURISTICS = ("metis", "etf", "heft", "m-topo", "m-etf", "m-sct")
 LEARNED = ("colocrl", "hierarchical", "placeto")
-SEARCHES = ("annealing", *LEARNED)
 # As in the paper, where episodes start from one placement throughout.
 FROM_ONE_DEVICE = "placeto initial_placement=first"
 PARTS = tuple(

@@ -1,22 +1,18 @@
 """The runs of the study: which there are, and doing those that are missing."""
 
 import json
-import multiprocessing
 import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numba
-import torch
-
-from benchmarks.papers.published import SEARCHES, Table
+from benchmarks.one_core import SEARCHES, side_by_side
+from benchmarks.papers.published import Table
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.bounds import lower_bound
 from placeto.files import write_bytes
@@ -25,7 +21,6 @@ from placeto.placers.registry import find_config
 from placeto.reports.rows import seconds
 
 GROUPING = "auto"
-SIDE_BY_SIDE = 2  # searches at once, each on one core
 PACKAGES = ("numpy", "numba", "torch", "scipy", "pymetis", "pyscotch")
 Run = dict[str, Any]
 
@@ -72,7 +67,7 @@ def conduct(
     Args:
         plan: what there is to do.
         path: the results file.
-        perform_all: does runs, in any order; default: `side_by_side`.
+        perform_all: does runs, in any order; default: side by side.
 
     Returns:
         All runs of the plan.
@@ -81,7 +76,8 @@ def conduct(
     have = {_key(run): run for run in document["runs"]}
     wanted = list(plan.runs())
     missing = [run for run in wanted if _key(run) not in have]
-    for number, done in enumerate((perform_all or side_by_side)(missing)):
+    found = side_by_side(perform, missing) if perform_all is None else perform_all(missing)
+    for number, done in enumerate(found):
         have[_key(done)] = done
         told = done["note"] or f"{done['step_time']:.4g} s, {done['evaluations']} placements"
         print(
@@ -99,24 +95,6 @@ def conduct(
         lines = json.dumps(document).replace('{"graph"', '\n{"graph"')  # a run a line
         write_bytes(path, lines.encode() + b"\n")
     return [have[_key(run)] for run in wanted]
-
-
-def side_by_side(runs: Sequence[Run]) -> Iterator[Run]:
-    """Does runs in processes of their own, each with one thread; gives them as they end."""
-    pool = ProcessPoolExecutor(SIDE_BY_SIDE, multiprocessing.get_context("spawn"), _one_thread)
-    try:
-        for future in as_completed([pool.submit(perform, run) for run in runs]):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _one_thread() -> None:
-    """Makes a process keep to one core, and load and compile what the searches need."""
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
-    for method in SEARCHES:
-        place(PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 4), method, 0.1)
 
 
 def perform(run: Run) -> Run:

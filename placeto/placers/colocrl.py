@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from placeto.placers.base import Incumbent
-from placeto.placers.learned import train_until_spent
+from placeto.placers.learned import for_few_groups, train_until_spent
 from placeto.training.config import ColocRLConfig
 from placeto.training.trainer import check_size
+
+ENOUGH_GROUPS = 32
 
 
 def place_colocrl(incumbent: Incumbent, rng: np.random.Generator, config: ColocRLConfig) -> None:
@@ -15,7 +17,8 @@ def place_colocrl(incumbent: Incumbent, rng: np.random.Generator, config: ColocR
 
     The agent places the groups as the problem has them. Its schedules follow the clock. Where the
     paper has up to 20 controllers that train asynchronously with 4 to 8 workers each, here one
-    controller draws several placements at once.
+    controller draws several placements at once; of few groups, more than configured (see
+    `for_few_groups`).
 
     Args:
         incumbent: what is offered to.
@@ -26,4 +29,5 @@ def place_colocrl(incumbent: Incumbent, rng: np.random.Generator, config: ColocR
         PlacetoError: more groups than the network can go through in reasonable time.
     """
     check_size(incumbent.problem)
+    config = for_few_groups(config, incumbent.problem.num_groups, ENOUGH_GROUPS)
     train_until_spent(incumbent, replace(config, seed=int(rng.integers(2**31))))

@@ -1,5 +1,9 @@
 """What the placers that train an agent on their problem have in common."""
 
+import math
+from dataclasses import replace
+from typing import TypeVar
+
 from placeto.graph import Ints
 from placeto.placers.base import Incumbent
 from placeto.placers.repair import offer_repaired
@@ -10,6 +14,8 @@ from placeto.training.run import progress_line
 from placeto.training.trainer import Trainer
 
 SCHEDULED_SHARE = 0.8
+
+Config = TypeVar("Config", bound=LearningConfig)
 
 
 class BudgetSpent(Exception):  # noqa: N818 (it is not an error)
@@ -35,6 +41,29 @@ def trainer_for(incumbent: Incumbent, config: LearningConfig, start: Ints | None
 
     return Trainer(
         [incumbent.problem], config, simulate_many, take, starts=[start], tick=stop_when_spent
+    )
+
+
+def for_few_groups(config: Config, num_groups: int, enough: int) -> Config:
+    """The configuration with more episodes an update where there are fewer groups than enough.
+
+    All of them together have as many groups then as a usual update's, which costs hardly more;
+    learning rate and entropy bonus go up with the square root of their number. Without that the
+    policy often settles on a placement that few steps lead to, such as one device.
+
+    Args:
+        config: of an agent that places all groups at once.
+        num_groups: of the problem.
+        enough: from how many groups on nothing is changed.
+    """
+    more = max(enough / num_groups, 1)
+    return replace(
+        config,
+        episodes=round(more * config.episodes),
+        baseline_episodes=round(more * config.baseline_episodes),
+        learning_rate=math.sqrt(more) * config.learning_rate,
+        final_learning_rate=math.sqrt(more) * config.final_learning_rate,
+        entropy_bonus=math.sqrt(more) * config.entropy_bonus,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from placeto.graph import Ints
-from placeto.initial import all_on, expert_placement
+from placeto.initial import all_on, expert_placement, initial_placement
 from placeto.placers.base import Incumbent
 from placeto.placers.configs import PlacetoConfig
 from placeto.placers.etf import earliest_finish
@@ -19,6 +19,7 @@ from placeto.units import format_seconds
 TRAINING_SHARE = 0.75
 UPDATES_A_START = 20
 MOVES = 4
+ENOUGH_GROUPS = 32
 
 
 def place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: PlacetoConfig) -> None:
@@ -26,10 +27,11 @@ def place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: Placet
 
     Episodes start from the best placement known: at first the best of one device, the expert's
     and earliest finish, then, every 20 updates, the best that was met on the way. Once 75% of the
-    budget is spent on training, the policy as it is goes on from there, sweep after sweep. The
-    paper starts from one placement throughout; moving on did better in one trial a graph. With an
-    `initial_placement` other than `best` it is as in the paper: episodes start there, no other
-    placement is offered at first, and the whole budget is training.
+    budget is spent on training, the policy as it is goes on from there, sweep after sweep; of few
+    groups, every second sweep starts at random. The paper starts from one placement throughout;
+    moving on did better in one trial a graph. With an `initial_placement` other than `best` it is
+    as in the paper: episodes start there, no other placement is offered at first, and the whole
+    budget is training.
 
     Args:
         incumbent: what is offered to.
@@ -61,18 +63,24 @@ def best_known(incumbent: Incumbent) -> Ints:
     return incumbent.devices
 
 
-def keep_at_most(problem: PlacementProblem, keep: float) -> float:
-    """What the logit of a group's present device is raised by where an episode moves 4 groups.
+def for_few_groups(config: PlacetoConfig, problem: PlacementProblem) -> PlacetoConfig:
+    """The configuration with more exploration where there are few groups.
 
-    Not more than `keep`: of few groups an episode would move hardly one, and what takes several
-    moves at once would not be met.
+    The logit of a group's present device is raised by no more than lets an untrained episode move
+    4 groups: it would move hardly one, and what takes several moves at once would not be met. Below
+    32 groups the entropy bonus goes up, too.
     """
     odds = (problem.num_devices - 1) * (problem.num_groups / MOVES - 1)
-    return min(keep, math.log(max(odds, 1)))
+    more = max(ENOUGH_GROUPS / problem.num_groups, 1)
+    return replace(
+        config,
+        keep=min(config.keep, math.log(max(odds, 1))),
+        entropy_bonus=more**1.5 * config.entropy_bonus,
+    )
 
 
 def _train_and_improve(incumbent: Incumbent, start: Ints, config: PlacetoConfig) -> None:
-    config = replace(config, keep=keep_at_most(incumbent.problem, config.keep))
+    config = for_few_groups(config, incumbent.problem)
     trainer = trainer_for(incumbent, config, start)
     training_seconds = TRAINING_SHARE * incumbent.budget_seconds
     while incumbent.seconds < training_seconds:
@@ -81,6 +89,13 @@ def _train_and_improve(incumbent: Incumbent, start: Ints, config: PlacetoConfig)
             trainer.start_from(0, incumbent.devices)
         report = trainer.step(incumbent.seconds / training_seconds)
         incumbent.progress(progress_line(report, incumbent.budget_seconds - incumbent.seconds))
+    few = incumbent.problem.num_groups < ENOUGH_GROUPS
+    sweep = 0
     while not incumbent.expired:
-        trainer.roll_out(0, episodes=config.episodes, start=incumbent.devices)
+        assert incumbent.devices is not None
+        start = incumbent.devices
+        if few and sweep % 2:  # of few groups, the best known is soon one that no sweep improves
+            start = initial_placement(incumbent.problem, "random", trainer.rng)
+        trainer.roll_out(0, episodes=config.episodes, start=start)
+        sweep += 1
         incumbent.progress(f"improving: best {format_seconds(incumbent.step_time)}")

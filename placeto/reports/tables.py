@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from rich import box
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -28,6 +29,7 @@ def compare_table(rows: Sequence[Row]) -> Table:
         f"{first['graph']} on {first['cluster']}, {first['num_groups']} groups",
         ["method", "step time", "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
         left=("method", "fits"),
+        whole=("method",),
         caption=(
             f"ratio: step time over {format_time(first['single_device_step_time'])}, "
             f"{_single(first)}. Gap: at most so many times the optimum; no placement is below "
@@ -329,8 +331,10 @@ def _table(
     columns: Sequence[str],
     left: Sequence[str] | None = None,
     right: Sequence[str] = (),
+    whole: Sequence[str] = (),
     caption: str | None = None,
 ) -> Table:
+    """An empty table; the columns `whole` are never folded."""
     table = Table(
         title=title or None,
         box=box.SIMPLE_HEAD,
@@ -341,5 +345,6 @@ def _table(
     )
     for name in columns:
         is_left = name not in right if left is None else name in left
-        table.add_column(name, justify="left" if is_left else "right", overflow="fold")
+        justify: JustifyMethod = "left" if is_left else "right"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name in whole)
     return table

@@ -14,8 +14,8 @@ from benchmarks.instances import (
     Search,
     instance,
     instances,
+    markdown,
     optima,
-    table,
 )
 from placeto import PlacementProblem, place, simulate
 from placeto.placers import PLACERS, Incumbent
@@ -27,9 +27,9 @@ LEARNED = ("colocrl", "hierarchical", "placeto")
 # Instances where all seeds came within 2%, and searches that did, of 90.
 REACHED = {
     "annealing": (30, 90),
-    "colocrl": (24, 81),
+    "colocrl": (29, 89),
     "hierarchical": (27, 87),
-    "placeto": (23, 81),
+    "placeto": (29, 89),
 }
 
 
@@ -90,7 +90,7 @@ def test_they_are_worth_solving():
 
 @pytest.mark.parametrize("method", SEARCH_SECONDS)
 def test_searches_came_as_near_to_the_optimum_as_stated(method):
-    """Training for 4 seconds does not reach the 2% everywhere; annealing finds every optimum."""
+    """Training for 5 seconds does not reach the 2% everywhere; annealing finds every optimum."""
     gaps = {}
     for name, row in ROWS.items():
         own = [Search(**found) for found in row["searches"] if found["method"] == method]
@@ -124,10 +124,9 @@ def test_the_table_counts_the_instances_whose_seeds_are_all_near():
         for method, gap in worst.items()
         for seed in SEEDS
     ]
-    assert [line.split()[:5] for line in table(searches)][1:] == [
-        ["annealing", "2", "of", "2", "0.00%"],
-        ["colocrl", "2", "of", "2", "2.00%"],
-        ["hierarchical", "1", "of", "2", "2.10%"],
-        ["placeto", "1", "of", "2", "50.00%"],
+    assert [line.split(" | ") for line in markdown(searches).splitlines()[2:]] == [
+        ["| `annealing`", "2 of 2", "6 of 6", "0.00%", "100", "10 |"],
+        ["| `colocrl`", "2 of 2", "6 of 6", "2.00%", "100", "10 |"],
+        ["| `hierarchical`", "1 of 2", "5 of 6", "2.10%", "100", "10 |"],
+        ["| `placeto`", "1 of 2", "5 of 6", "50.00%", "100", "10 |"],
     ]
-    assert all(line.split()[5:] == ["100", "10"] for line in list(table(searches))[1:])

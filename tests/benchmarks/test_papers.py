@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.one_core import SEARCHES, side_by_side
 from benchmarks.papers import page, study
 from benchmarks.papers.published import (
     FROM_ONE_DEVICE,
     LEARNED,
-    SEARCHES,
     TABLES,
     Column,
     Table,
@@ -105,7 +105,9 @@ def test_a_run_that_was_done_is_not_done_again(tmp_path):
 
 def test_runs_side_by_side():
     plan = Plan([replace(PAIR, methods=("single", "expert", "random"))], seconds=1, seeds=2)
-    found = {(each["method"], each["seed"]): each for each in study.side_by_side([*plan.runs()])}
+    found = {
+        (each["method"], each["seed"]): each for each in side_by_side(study.perform, [*plan.runs()])
+    }
     assert set(found) == {("single", 0), ("expert", 0), ("random", 0), ("random", 1)}
     alone = study.perform(next(plan.runs()))
     assert found["single", 0]["step_time"] == alone["step_time"]
@@ -130,12 +132,21 @@ def test_placements_to_the_same_step_time():
     # Medians are 0.31 s and 0.26 s: 0.31 s is what both reach, the third seed of colocrl never.
     text = page.reached(PAIR, page.by_problem(RUNS))
     assert "| nmt, k80x2 | 0.31 | 45 | 90 | 1 | - | 30 | 2 |" in text
+    assert "fewer on 1 of 1 problems, 2 times at best" in text
 
 
 def test_summary_says_who_is_ahead():
     text = page.summary([PAIR], page.by_problem(RUNS))
     assert "ahead of every learned placer on 1, a learned placer is ahead on 0" in text
-    assert "nmt on k80x2 (`annealing`)" in text
+    assert "shortest step time is found by `annealing` on 1" in text
+
+
+def test_summary_names_the_problems_where_learned_placers_are_behind():
+    others = [{**each, "graph": "rnnlm"} for each in RUNS if each["method"] != "placeto"]
+    won = [*others, {**run("placeto", 0.15), "graph": "rnnlm"}]
+    both = replace(PAIR, columns=(*PAIR.columns, Column("rnnlm", "k80x2")))
+    text = page.summary([both], page.by_problem([*RUNS, *won]))
+    assert text.endswith("Learned placers are behind on nmt on k80x2 (`annealing`).")
 
 
 @pytest.mark.parametrize("method", LEARNED)

@@ -13,7 +13,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_tables_of_the_readme_are_those_of_the_results():
-    assert len(BLOCK.findall(TEXT)) == 3
+    assert len(BLOCK.findall(TEXT)) == 4
     assert filled(TEXT) == TEXT
 
 

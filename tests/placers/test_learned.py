@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.placers import PLACERS, Incumbent, learned
-from placeto.placers.hierarchical import for_few_groups
+from placeto.placers.learned import for_few_groups
 from placeto.training.config import HierarchicalConfig
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.test_every_placer import pinned
@@ -94,11 +94,20 @@ def test_too_many_groups_are_one_line_at_once(method):
         place(problem, method)
 
 
-def test_of_few_groups_hierarchical_updates_have_more_episodes():
+def test_of_few_groups_updates_have_more_episodes():
     config = HierarchicalConfig(
-        episodes=10, learning_rate=0.5, final_learning_rate=0.25, entropy_bonus=3.0
+        episodes=10,
+        baseline_episodes=15,
+        learning_rate=0.5,
+        final_learning_rate=0.25,
+        entropy_bonus=3.0,
     )
-    assert for_few_groups(config, 8) == HierarchicalConfig(
-        episodes=40, learning_rate=1.0, final_learning_rate=0.5, entropy_bonus=6.0
+    assert for_few_groups(config, 8, enough=32) == HierarchicalConfig(
+        episodes=40,
+        baseline_episodes=60,
+        learning_rate=1.0,
+        final_learning_rate=0.5,
+        entropy_bonus=6.0,
     )
-    assert for_few_groups(config, 32) == for_few_groups(config, 500) == config
+    for groups in (32, 500):
+        assert for_few_groups(config, groups, enough=32) == config

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
 from placeto.placers import Incumbent, learned, placeto
-from placeto.placers.configs import PLACETO
+from placeto.placers.configs import PLACETO, PlacetoConfig
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.test_every_placer import pinned
 
@@ -57,10 +57,18 @@ def test_the_budget_is_kept(groups):
 def test_of_few_groups_an_episode_moves_four_at_first():
     names = [f"op{op}" for op in range(12)]
     problem = make_problem(make_graph(dict.fromkeys(names, 1.0)), make_cluster(3))
-    odds = math.exp(placeto.keep_at_most(problem, 3.0))
+    odds = math.exp(placeto.for_few_groups(PlacetoConfig(), problem).keep)
     assert 12 * 2 / (odds + 2) == pytest.approx(4)
-    assert placeto.keep_at_most(problem, 1.0) == 1.0
-    assert placeto.keep_at_most(generator.chain(), 3.0) == 0.0
+    assert placeto.for_few_groups(PlacetoConfig(keep=1.0), problem).keep == 1.0
+    assert placeto.for_few_groups(PlacetoConfig(), generator.chain()).keep == 0.0
+
+
+def test_of_few_groups_entropy_is_worth_more(nmt):
+    config = PlacetoConfig(entropy_bonus=0.1)
+    names = [f"op{op}" for op in range(8)]
+    problem = make_problem(make_graph(dict.fromkeys(names, 1.0)), make_cluster(3))
+    assert placeto.for_few_groups(config, problem).entropy_bonus == pytest.approx(0.8)
+    assert placeto.for_few_groups(config, PlacementProblem(nmt.graph, nmt.cluster, 40)) == config
 
 
 def test_the_budget_ends_a_gradient_step_too(nmt, monkeypatch):

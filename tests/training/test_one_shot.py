@@ -8,7 +8,7 @@ import torch
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph
 from placeto.envs import generator
-from placeto.placers.hierarchical import for_few_groups
+from placeto.placers.learned import for_few_groups
 from placeto.simulation import penalised_time, simulate_many, step_times
 from placeto.training import Trainer, TrainingConfig, train
 from placeto.training.config import ColocRLConfig, HierarchicalConfig
@@ -209,7 +209,7 @@ def test_colocrl_goes_to_the_best_placement(toy, seed):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("toy", TOYS)
 def test_hierarchical_finds_the_best_placement(toy, seed):
-    config = for_few_groups(HierarchicalConfig(seed=seed, updates=60), num_groups=4)
+    config = for_few_groups(HierarchicalConfig(seed=seed, updates=60), 4, enough=32)
     trainer = Trainer([toy()], config)
     best = best_step_time(trainer.problems[0])
     while trainer.updates < 60 and trainer.best[0] > 1.001 * best:
