@@ -18,7 +18,7 @@ from placeto.training.one_shot import OneShotAgent, Shots
 class ColocRLAgent(OneShotAgent[Tensor]):
     """Places the groups one after the other, in topological order, without looking at step times.
 
-    Its choices are a (num_groups, episodes) tensor: devices, in the order of the groups.
+    Its choices are a (num_groups, episodes) tensor: devices, groups in topological order.
     """
 
     network: ColocRLPolicy
@@ -45,7 +45,7 @@ class ColocRLAgent(OneShotAgent[Tensor]):
         noise = np.zeros(shape) if greedy else rng.gumbel(size=shape)
         x = self.network.embed(self.attributes)
         chosen = self.network.placer.draw(x, self._allowed, torch.from_numpy(noise))
-        return chosen, chosen.numpy().T
+        return chosen, chosen.numpy().T[:, problem.group_position]
 
     def terms(self, index: int, played: Shots[Tensor], part: slice) -> tuple[Tensor, Tensor]:
         """Of all devices together; the entropy of one on average."""

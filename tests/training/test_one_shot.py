@@ -98,9 +98,16 @@ def test_policy_gradient_is_that_of_the_expected_reward(kind):
             assert float(gradient.view(-1)[place]) == pytest.approx(difference, abs=1e-7, rel=1e-4)
 
 
+def numbered_backwards(toy, pins=()):
+    """The toy with its groups' numbers against the topological order."""
+    groups = np.arange(toy.num_groups)[::-1]
+    return PlacementProblem(toy.graph, toy.cluster, groups, pins=dict(pins))
+
+
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_draws_are_as_frequent_as_they_are_likely(kind):
-    trainer, everything, placements = tiny_trainer(kind, generator.chain())
+@pytest.mark.parametrize("problem", [generator.chain(), numbered_backwards(generator.chain())])
+def test_draws_are_as_frequent_as_they_are_likely(kind, problem):
+    trainer, everything, placements = tiny_trainer(kind, problem)
     chances = trainer.agent.terms(0, everything, slice(None))[0].exp().detach().numpy()
     expected = np.zeros(16)
     np.add.at(expected, placements @ [8, 4, 2, 1], chances)
@@ -153,6 +160,15 @@ def test_pins_and_missing_kernels_are_obeyed_and_learned_from(kind):
     assert problem.allowed[np.arange(12), placements].all()
     for parameter in trainer.policy.parameters():
         assert parameter.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("greedy", [False, True])
+def test_pins_are_of_groups_by_their_numbers_not_by_their_place_in_the_order(kind, greedy):
+    problem = numbered_backwards(generator.chain(), pins={0: 1, 1: 0})
+    trainer = Trainer([problem], kind(width=3))
+    placements = trainer.roll_out(0, episodes=50, greedy=greedy).devices
+    assert (placements[:, :2] == [1, 0]).all()
 
 
 def test_a_group_that_may_not_be_on_its_clusters_device_goes_where_it_is_fastest():
