@@ -1,39 +1,42 @@
 """How far the calibrated simulator can be believed: `python -m benchmarks.fidelity [--quick]`.
 
-Placements of real training steps, measured on the two workers of `local-2` and predicted by the
+Placements of real training steps, run on the two workers of `local-2` and predicted by the
 simulator after `placeto calibrate`. Op times and launch overhead come from steps with all ops on
 one device, channels from steps that do nothing but send; every placement that is judged here is on
 both devices. The two placements on a single device are shown, and not judged.
 
-Everything is kept in a folder and goes on where it was stopped: extracted graphs, the calibration,
-and each measurement. Writes `results/fidelity.json`, `results/fidelity.md` and
+A second prediction shows what the semantics leave out: what a transfer costs the processors at
+its ends, see `benchmarks.held`.
+
+Everything is kept in a folder and goes on where it was stopped: extracted graphs, calibration,
+placements, and each run. Writes `results/fidelity.json`, `results/fidelity.md` and
 `docs/fidelity.png`; with `--quick` all of it goes into the folder.
 """
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.alternating import Alternation, alternate, digits, measured, row_of
+from benchmarks.calibrated import cluster_file, load, prepare
+from benchmarks.held import Cost, cost_of, held_step_time
 from benchmarks.markdown import table
 from benchmarks.splits import Split, splits
-from placeto import load_cluster, load_graph, save_graph
-from placeto.cli import main as placeto
+from placeto import load_cluster
 from placeto.files import read_json, write_json
-from placeto.measurement import Effort, Runtime, find_runnable
+from placeto.graph import Ints
+from placeto.measurement import Effort, Runtime
 from placeto.measurement.calibration.machine import machine
 from placeto.placers import NotApplicable, place
 from placeto.problem import PlacementProblem
-from placeto.simulation import step_times
+from placeto.simulation import simulate
 
 HERE = Path(__file__).parent
-CLUSTER = "local-2"
-CALIBRATED = "local-2-calibrated"
-SINGLE = "single device"
 PLACERS = ("expert", "metis", "heft", "etf", "m-sct", "annealing", "placeto")
 CLOSE = 1.05
 SUBSETS = 1000
@@ -46,17 +49,17 @@ class Plan:
 
     Attributes:
         sources: name -> what is extracted.
-        effort: of each placement.
+        alternation: of the placements of a graph.
         calibration: options of `placeto calibrate`.
         budget_seconds: of each placer.
-        most: placements a graph; None for all.
+        every: only each so many-th of the splits is taken.
     """
 
     sources: dict[str, str]
-    effort: Effort
+    alternation: Alternation
     calibration: tuple[str, ...]
     budget_seconds: float
-    most: int | None = None
+    every: int = 1
 
 
 FULL = Plan(
@@ -65,112 +68,108 @@ FULL = Plan(
         "resnet50": "keras:ResNet50?batch=4",
         "rnnlm": "zoo:rnnlm?layers=2&batch=16&length=10&hidden=1024",
     },
-    Effort(warm_up=2, steps=7, deadline_seconds=600),
-    ("--steps", "15", "--traces", "9", "--deadline", "900"),
-    budget_seconds=10,
+    Alternation(2, Effort(warm_up=1, steps=4, deadline_seconds=300)),
+    ("--steps", "15", "--traces", "7", "--deadline", "600"),
+    budget_seconds=5,
 )
 QUICK = Plan(
-    {"rnnlm": "zoo:rnnlm?layers=2&batch=4&length=4&hidden=128&embedding=128&vocabulary=1000"},
-    Effort(warm_up=1, steps=3, deadline_seconds=300),
-    ("--steps", "5", "--traces", "3"),
+    {"rnnlm": "zoo:rnnlm?layers=2&batch=4&length=4&hidden=512&embedding=512&vocabulary=4000"},
+    Alternation(2, Effort(warm_up=1, steps=3, deadline_seconds=120)),
+    ("--steps", "7", "--traces", "5"),
     budget_seconds=1,
-    most=8,
+    every=4,
 )
 
 
-def run(plan: Plan, folder: Path, results: Path, picture: Path) -> int:
-    """Measures what is missing and writes the report; exit status."""
-    folder.mkdir(parents=True, exist_ok=True)
-    calibrated = folder / "calibrated"
-    status = extract(plan, folder) or calibrate(plan, folder, calibrated)
-    if status:
-        return status
-    document = read_json(results) if results.exists() else {"graphs": {}}
-    document |= {
+def run(plan: Plan, folder: Path, results: Path, picture: Path) -> None:
+    """Measures what is missing and writes the report."""
+    calibrated = prepare(plan.sources, plan.calibration, folder)
+    cost = cost_of(folder / "transfers.json")
+    document = {
         "command": "python -m benchmarks.fidelity",
         "machine": machine(),
-        "cluster": load_cluster(calibrated / f"{CALIBRATED}.yaml").source,
-        "effort": {"warm_up": plan.effort.warm_up, "steps": plan.effort.steps},
+        "cluster": load_cluster(cluster_file(calibrated)).source,
+        "rounds": plan.alternation.rounds,
+        "effort": {key: getattr(plan.alternation.effort, key) for key in ("warm_up", "steps")},
+        "transfers": asdict(cost),
+        "graphs": {},
     }
-    for name in plan.sources:
-        rows = document["graphs"].setdefault(name, {"source": plan.sources[name], "rows": []})
-        for row in measured(plan, calibrated, name, rows["rows"]):
-            rows["rows"].append(row)
-            write_json(results, document)
-    for graph in document["graphs"].values():
-        graph["figures"] = figures(judged(graph["rows"]))
-    write_json(results, document)
-    results.with_suffix(".md").write_text(markdown(document["graphs"]))
-    draw(document["graphs"], picture)
-    print(results.with_suffix(".md").read_text(), end="")
-    return 0
-
-
-def extract(plan: Plan, folder: Path) -> int:
-    """Extracts what is not there yet; exit status."""
     for name, source in plan.sources.items():
-        path = folder / f"{name}.json.gz"
-        if not path.exists():
-            given = folder / f"{name}.new.json.gz"
-            if status := placeto(["extract", source, "-o", str(given)]):
-                return status
-            save_graph(replace(load_graph(given), name=name), path)
-            given.unlink()
-    return 0
+        rows = measured_rows(plan, calibrated, name, folder / f"{name}.rows.json")
+        rows = with_predictions(load(calibrated, name)[0], rows, cost)
+        kept = judged(rows)
+        document["graphs"][name] = {
+            "source": source,
+            "figures": {key: figures(kept, key) for key in ("predicted", "held")},
+            "rows": rows,
+        }
+        write_json(results, document)
+        results.with_suffix(".md").write_text(markdown(document["graphs"]))
+        draw(document["graphs"], picture)
+    print(results.with_suffix(".md").read_text(), end="")
 
 
-def calibrate(plan: Plan, folder: Path, calibrated: Path) -> int:
-    """Calibrates the cluster and all graphs in one go, unless that is done; exit status."""
-    if (calibrated / f"{CALIBRATED}.yaml").exists():
-        return 0
-    graphs = [word for name in plan.sources for word in ("--graph", f"{folder}/{name}.json.gz")]
-    command = ["calibrate", "--cluster", CLUSTER, *graphs, "-o", str(calibrated)]
-    return placeto([*command, *plan.calibration])
-
-
-def measured(
-    plan: Plan, folder: Path, name: str, known: Sequence[dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Rows of the placements of a graph that are not known yet."""
-    graph = load_graph(folder / f"{name}.json.gz")
-    problem = PlacementProblem(graph, load_cluster(folder / f"{CALIBRATED}.yaml"), "auto")
-    runnable = find_runnable(graph, folder)
-    done = {row["label"] for row in known}
+def measured_rows(plan: Plan, calibrated: Path, name: str, kept: Path) -> list[dict[str, Any]]:
+    """The placements of a graph with their runs; those that `kept` has are not made again."""
+    problem, runnable = load(calibrated, name)
+    if kept.exists():
+        rows = read_json(kept)["rows"]
+    else:
+        rows = [
+            row_of(split.label, split.devices, family=split.family)
+            for split in placements(plan, problem)
+        ]
+        write_json(kept, {"rows": rows})
     with Runtime(problem.cluster) as runtime:
-        for split in list(plan_splits(plan, problem, done)):
-            measurement = runtime.measure(problem, split.devices, runnable, plan.effort)
-            predicted = float(step_times(problem, split.devices[None])[0])
-            print(
-                f"{name}: {split.label}: {measurement.step_time:.4g} s measured, "
-                f"{predicted:.4g} s predicted {measurement.reason}",
-                file=sys.stderr,
-                flush=True,
-            )
-            yield {
-                "label": split.label,
-                "family": split.family,
-                "devices": "".join(map(str, split.devices.tolist())),
-                "measured": measurement.step_time if measurement.feasible else None,
-                "reason": measurement.reason,
-                "samples": list(measurement.samples),
-                "predicted": predicted,
-            }
+        for _ in alternate(runtime, problem, runnable, rows, plan.alternation):
+            write_json(kept, {"rows": rows})
+    return list(rows)
 
 
-def plan_splits(plan: Plan, problem: PlacementProblem, done: set[str]) -> Iterator[Split]:
-    """The placements to measure, the placers' own last; labels in `done` are left out."""
+def placements(plan: Plan, problem: PlacementProblem) -> Iterator[Split]:
+    """What is measured, no placement twice: single devices, splits, the placers' own."""
     fixed = list(splits(problem))
-    if plan.most is not None:
-        fixed = fixed[:2] + fixed[2 :: len(fixed) // plan.most]
-    yield from (split for split in fixed if split.label not in done)
+    seen = set()
+    for split in (*fixed[:2], *fixed[2 :: plan.every], *_placers_own(plan, problem)):
+        if (key := split.devices.tobytes()) not in seen:
+            seen.add(key)
+            yield split
+
+
+def _placers_own(plan: Plan, problem: PlacementProblem) -> Iterator[Split]:
     for method in PLACERS:
-        if method in done:
-            continue
         try:
             placement = place(problem, method, plan.budget_seconds)
         except NotApplicable:
             continue
-        yield Split(method, "placer", placement.devices)
+        yield Split(method, "placer", placement.devices.astype(np.int64))
+
+
+def with_predictions(
+    problem: PlacementProblem, rows: Sequence[dict[str, Any]], cost: Cost
+) -> list[dict[str, Any]]:
+    """Rows with what was measured and what is predicted.
+
+    Returns:
+        `measured` (None where it failed), `predicted` and `held`, in seconds; `transfers`, their
+        number, and `bytes` in them.
+    """
+
+    def predictions(devices: Ints) -> dict[str, Any]:
+        schedule = simulate(problem, devices)
+        return {
+            "predicted": schedule.step_time,
+            "held": held_step_time(problem, devices, cost),
+            "transfers": len(schedule.transfers),
+            "bytes": int(problem.graph.tensor_bytes[schedule.transfers.tensor].sum()),
+        }
+
+    return [
+        row
+        | {"measured": measured(row) if row["runs"] and not row["reason"] else None}
+        | predictions(digits(row["devices"]))
+        for row in rows
+    ]
 
 
 def judged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -178,8 +177,12 @@ def judged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["measured"] is not None and len(set(row["devices"])) > 1]
 
 
-def figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def figures(rows: Sequence[dict[str, Any]], key: str) -> dict[str, Any]:
     """How well predictions agree with measurements.
+
+    Args:
+        rows: with `measured` and a prediction.
+        key: which prediction.
 
     Returns:
         `placements`; `error`, the mean absolute percentage error as a fraction; `bias`, the mean
@@ -190,7 +193,7 @@ def figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     from scipy.stats import spearmanr
 
     real = np.array([row["measured"] for row in rows])
-    predicted = np.array([row["predicted"] for row in rows])
+    predicted = np.array([row[key] for row in rows])
     off = predicted / real - 1
     rng = np.random.default_rng(0)
     size = min(SUBSET_SIZE, len(rows))
@@ -207,7 +210,7 @@ def figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def markdown(graphs: dict[str, Any]) -> str:
-    """The table: a row a graph."""
+    """The tables: a row a graph, for either prediction."""
     header = [
         "graph",
         "placements",
@@ -218,11 +221,12 @@ def markdown(graphs: dict[str, Any]) -> str:
         "simulator's best over the best",
         f"within 5% of the best of {SUBSET_SIZE}",
     ]
-    rows = []
-    for name, graph in graphs.items():
-        found, real = graph["figures"], [row["measured"] for row in judged(graph["rows"])]
-        rows.append(
-            [
+
+    def rows(key: str) -> Iterator[list[str]]:
+        for name, graph in graphs.items():
+            found = graph["figures"][key]
+            real = [row["measured"] for row in judged(graph["rows"])]
+            yield [
                 f"`{name}`",
                 str(found["placements"]),
                 f"{min(real):.2f} to {max(real):.2f}",
@@ -232,8 +236,13 @@ def markdown(graphs: dict[str, Any]) -> str:
                 f"{found['best']:.3f}",
                 f"{found['close']:.0%}",
             ]
-        )
-    return table(header, rows)
+
+    return (
+        table(header, list(rows("predicted")))
+        + "\nIf a transfer also held the devices at its ends, as long as it takes processor time "
+        + "there:\n\n"
+        + table(header, list(rows("held")))
+    )
 
 
 def draw(graphs: dict[str, Any], picture: Path) -> None:
@@ -259,6 +268,7 @@ def draw(graphs: dict[str, Any], picture: Path) -> None:
     axes[0][-1].legend(fontsize=8)
     picture.parent.mkdir(exist_ok=True)
     figure.savefig(picture, dpi=120, metadata={"Software": None})
+    plt.close(figure)
 
 
 def _ratio(real: Any, predicted: Any) -> float:
@@ -268,15 +278,17 @@ def _ratio(real: Any, predicted: Any) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the study; exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fidelity")
-    parser.add_argument("--quick", action="store_true", help="a small graph, a minute")
-    parser.add_argument("--folder", type=Path, help="where graphs and calibration are kept")
+    parser.add_argument("--quick", action="store_true", help="a small graph, a few minutes")
+    parser.add_argument("--folder", type=Path, help="where all that is measured is kept")
     arguments = parser.parse_args(argv)
     if arguments.quick:
         folder = arguments.folder or Path("build/fidelity-quick")
-        return run(QUICK, folder, folder / "fidelity.json", folder / "fidelity.png")
-    folder = arguments.folder or Path("build/fidelity")
-    picture = HERE.parent / "docs" / "fidelity.png"
-    return run(FULL, folder, HERE / "results" / "fidelity.json", picture)
+        run(QUICK, folder, folder / "fidelity.json", folder / "fidelity.png")
+    else:
+        folder = arguments.folder or Path("build/fidelity")
+        picture = HERE.parent / "docs" / "fidelity.png"
+        run(FULL, folder, HERE / "results" / "fidelity.json", picture)
+    return 0
 
 
 if __name__ == "__main__":

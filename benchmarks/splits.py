@@ -10,8 +10,8 @@ from placeto.problem import PlacementProblem
 
 CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 WINDOWS = (4, 8, 16, 32)
-LAYERS = (3, 4, 8, 16, 32)
-DRAWS = 3
+LAYERS = (3, 4, 8, 16, 32, 64)
+DRAWS = 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,12 @@ Processor time, unlike the clock's, hardly depends on what else the machine does
 """
 
 import json
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from benchmarks.markdown import table
+from benchmarks.processors import processor_seconds
 from placeto import load_cluster
 from placeto.measurement import Effort, Runtime
 from placeto.measurement.calibration.exchange import Exchange
@@ -36,6 +36,15 @@ WARM_UP = 5
 
 def run() -> None:
     """Measures and writes the table."""
+    rows = measured()
+    document = {"command": "python -m benchmarks.transfers", "machine": machine(), "rows": rows}
+    (RESULTS / "transfers.json").write_text(json.dumps(document, indent=1) + "\n")
+    (RESULTS / "transfers.md").write_text(markdown(rows))
+    print(markdown(rows), end="")
+
+
+def measured() -> list[dict[str, Any]]:
+    """A row a number and size of tensors: by how many seconds a step with transfers takes more."""
     rows = []
     cluster = load_cluster(CLUSTER)
     with tempfile.TemporaryDirectory() as folder, Runtime(cluster) as runtime:
@@ -44,10 +53,7 @@ def run() -> None:
             here, there = (spent(runtime, exchange, consumer, steps) for consumer in (0, 1))
             added = {key: there[key] - here[key] for key in here}
             rows.append({"tensors": count, "bytes": size, "steps": steps} | added)
-    document = {"command": "python -m benchmarks.transfers", "machine": machine(), "rows": rows}
-    (RESULTS / "transfers.json").write_text(json.dumps(document, indent=1) + "\n")
-    (RESULTS / "transfers.md").write_text(markdown(rows))
-    print(markdown(rows), end="")
+    return rows
 
 
 def spent(runtime: Runtime, exchange: Exchange, consumer: int, steps: int) -> dict[str, float]:
@@ -65,12 +71,6 @@ def spent(runtime: Runtime, exchange: Exchange, consumer: int, steps: int) -> di
         totals.append([end - begin for begin, end in zip(before, after, strict=True)])
     source, destination = ((long - short) / steps for short, long in zip(*totals, strict=True))
     return {"clock": measurement.step_time, "source": source, "destination": destination}
-
-
-def processor_seconds(process: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:

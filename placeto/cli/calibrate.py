@@ -14,7 +14,13 @@ from placeto.cluster import load_cluster
 from placeto.errors import PlacetoError
 from placeto.graph import load_graph
 from placeto.measurement import Effort, find_runnable
-from placeto.measurement.calibration import Calibration, calibrate, save_calibration
+from placeto.measurement.calibration import (
+    Calibration,
+    calibrate,
+    calibrated_name,
+    file_names,
+    save_calibration,
+)
 from placeto.reports.tables import calibration_tables
 
 Graphs = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GRAPH")]]
@@ -56,11 +62,14 @@ def run(arguments: Calibrate) -> int:
     folder = Path(arguments.output)
     if folder.exists() and not folder.is_dir():
         raise PlacetoError(f"{folder}: cannot be written: not a folder")
-    check_outputs(str(folder / "cluster.yaml" if folder.is_dir() else folder))
     effort = Effort(arguments.warm_up, arguments.steps, deadline_seconds=arguments.deadline)
     cluster = load_cluster(arguments.cluster)
     graphs = [load_graph(source) for source in arguments.graph]
     names = [graph.name for graph in graphs]
+    files = file_names(calibrated_name(cluster), names) if folder.is_dir() else [""]
+    check_outputs(
+        *(str(folder / name) for name in files), inputs=(*arguments.graph, arguments.cluster)
+    )
     for name in names:
         if names.count(name) > 1:
             raise PlacetoError(f"calibrate: two graphs are called {name!r}; give each once")
@@ -72,13 +81,13 @@ def run(arguments: Calibrate) -> int:
             runnables.append(find_runnable(graph, beside))
         pairs = list(zip(graphs, runnables, strict=True))
         calibration = calibrate(cluster, pairs, effort, arguments.traces, report)
-    files = save_calibration(calibration, runnables, folder)
-    row = _row(calibration) | {"files": [str(path) for path in files]}
+    paths = save_calibration(calibration, runnables, folder)
+    row = _row(calibration) | {"files": [str(path) for path in paths]}
     if arguments.json:
         print_json(row)
     else:
         print_rich(*calibration_tables(row))
-    note(f"the cluster is in {files[0]}, graphs are in {', '.join(map(str, files[1:]))}")
+    note(f"the cluster is in {paths[0]}, graphs are in {', '.join(map(str, paths[1:]))}")
     return 0
 
 

@@ -56,7 +56,8 @@ class Child:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the child)
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())],
+                # -P: what lies in the working directory is not imported in a package's stead.
+                [sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,

@@ -42,7 +42,8 @@ def main() -> None:
             parent.send({"refused": str(error)})
         except (tf.errors.OpError, ValueError) as error:
             message = error.message if isinstance(error, tf.errors.OpError) else str(error)
-            parent.send({"failed": _one_line(message)})
+            exhausted = isinstance(error, tf.errors.ResourceExhaustedError)
+            parent.send({"failed": _one_line(message), "exhausted": exhausted})
         else:
             parent.send({"samples": samples, "traces": len(traces)}, *traces)
 

@@ -27,6 +27,7 @@ _GRACE_SECONDS = 1.0
 _ATTEMPTS = 3
 _DRIVER = "the driver"
 _DRIVER_MODULE = "placeto.measurement.driver"
+_WORKER_MODULE = "placeto.measurement.worker"
 _WAITING = Task("", 0, None, num_cores=1, num_cpu_devices=1, memory_bytes=None)
 
 
@@ -34,8 +35,9 @@ class Runtime:
     """The processes that run a cluster's devices, and one, the driver, that holds the session.
 
     They are started when they are first needed, and again after a placement has brought one down,
-    hung, or was interrupted. Nothing of one placement is left for the next. Use it in a `with`
-    block: at its end all processes are gone; so they are if this process ends in any other way.
+    hung, run out of memory, or was interrupted. Nothing of one placement is left for the next. Use
+    it in a `with` block: at its end all processes are gone; so they are if this process ends in any
+    other way.
 
     Args:
         cluster: its `launch` says which processes there are.
@@ -131,6 +133,10 @@ class Runtime:
                 if "failed" in answer:
                     dead = wait_for_any(self._workers(), _GRACE_SECONDS)
                     reason = answer["failed"] if dead is None else self._children[dead].obituary()
+                    if answer["exhausted"]:
+                        # What ran short of memory may have lost more than the op did: workers
+                        # were seen to hang in a later run that needs little.
+                        self.close()
                     return Measurement(reason=f"{reason} (it was {stage})")
                 return Measurement(tuple(answer["samples"]), traces=tuple(traces))
         except ChildError as error:
@@ -187,7 +193,7 @@ class Runtime:
         """Starts the workers and returns the address of the first."""
         for task in self._tasks:
             settings = task.settings() | {"job": task.job, "task": task.number}
-            self._children[task.name] = Child(task.name, "placeto.measurement.worker", settings)
+            self._children[task.name] = Child(task.name, _WORKER_MODULE, settings)
         workers = [self._children[task.name] for task in self._tasks]
         cluster: dict[str, list[str]] = {}
         for task, worker in zip(self._tasks, workers, strict=True):

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from placeto.measurement.inputs import with_inputs
-from placeto.measurement.measured import median_interval
+from placeto.measurement.measured import Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,9 +91,10 @@ def _enough(samples: Sequence[float], effort: Effort) -> bool:
         return True
     if len(samples) < _LEAST_FOR_95_PERCENT:
         return False
-    low, high = median_interval(samples)
-    median = sorted(samples)[len(samples) // 2]
-    return max(high - median, median - low) <= effort.precision * median
+    measured = Measurement(tuple(samples))
+    low, high = measured.interval
+    widest = max(high - measured.step_time, measured.step_time - low)
+    return widest <= effort.precision * measured.step_time
 
 
 def _traced(session: Any, wanted: Sequence[Any]) -> bytes:

@@ -18,7 +18,7 @@ def main() -> None:
 
     parent.send({"port": free_port()})
     try:
-        server = _server(settings, parent.receive()["cluster"])
+        server = serve(settings, parent.receive()["cluster"])
     except PlacetoError as error:
         parent.send({"error": str(error)})
     else:
@@ -27,7 +27,16 @@ def main() -> None:
     parent.receive()
 
 
-def _server(settings: dict[str, Any], cluster: dict[str, list[str]]) -> Any:
+def serve(settings: dict[str, Any], cluster: dict[str, list[str]]) -> Any:
+    """A `tf.distribute.Server` that can be reached from this machine only.
+
+    Args:
+        settings: of the task: those of `Task.settings`, and its `job` and `task`.
+        cluster: addresses of all tasks, by job.
+
+    Raises:
+        PlacetoError: the port cannot be had, or not be kept to the loopback interface.
+    """
     import tensorflow as tf
 
     job, task = settings["job"], settings["task"]

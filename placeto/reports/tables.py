@@ -142,7 +142,7 @@ def calibration_tables(row: Row) -> list[Table]:
             format_time(graph["kernels"]),
             format_ratio(graph["stretch"]),
         )
-    return [devices, channels, graphs]
+    return [devices, *([channels] if row["channels"] else []), graphs]
 
 
 def _settings(settings: Mapping[str, object]) -> str:

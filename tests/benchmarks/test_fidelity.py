@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from benchmarks import fidelity
+from benchmarks.alternating import row_of
+from benchmarks.held import Cost
 from benchmarks.splits import branches_apart, layer_of_group, splits
-from placeto.problem import PlacementProblem
+from placeto import PlacementProblem, simulate
 from tests.builders import make_cluster, make_graph, make_problem
 
 # Two branches between `start` and `loss`, and back: 2 s each way on either branch.
@@ -21,19 +25,20 @@ PROBLEM = make_problem(make_graph(SECONDS, TENSORS), make_cluster(2))
 def row(label: str, measured: float | None, predicted: float, devices: str = "01") -> dict:
     return {
         "label": label, "family": "cut", "devices": devices, "measured": measured,
-        "predicted": predicted, "reason": "", "samples": [],
+        "predicted": predicted, "held": 2 * predicted, "reason": "", "runs": [],
     }  # fmt: skip
 
 
 def test_figures_by_hand():
     rows = [row("a", 1.0, 1.1), row("b", 2.0, 1.0), row("c", 4.0, 4.0)]
-    found = fidelity.figures(rows)
+    found = fidelity.figures(rows, "predicted")
     assert found["placements"] == 3
     assert found["error"] == pytest.approx((0.1 + 0.5 + 0.0) / 3)
     assert found["bias"] == pytest.approx((0.1 - 0.5 + 0.0) / 3)
     assert found["spearman"] == pytest.approx(0.5)  # ranks 1 2 3 against 2 1 3
     assert found["best"] == 2.0
     assert found["close"] == 0.0  # the only subset of three is all of them
+    assert fidelity.figures(rows, "held")["bias"] == pytest.approx((1.2 + 0.0 + 1.0) / 3)
 
 
 def test_what_is_judged():
@@ -43,9 +48,11 @@ def test_what_is_judged():
 
 def test_table_and_picture(tmp_path):
     rows = [row("single", 1.0, 1.0, "00"), row("a", 1.0, 1.1), row("b", 2.0, 2.0)]
-    graphs = {"net": {"rows": rows, "figures": fidelity.figures(fidelity.judged(rows))}}
-    text = fidelity.markdown(graphs)
-    assert "| `net` | 2 | 1.00 to 2.00 | 5.0% | +5.0% | 1.000 | 1.000 | 100% |" in text
+    found = {key: fidelity.figures(fidelity.judged(rows), key) for key in ("predicted", "held")}
+    graphs = {"net": {"rows": rows, "figures": found}}
+    plain, held = fidelity.markdown(graphs).split("If a transfer also held")
+    assert "| `net` | 2 | 1.00 to 2.00 | 5.0% | +5.0% | 1.000 | 1.000 | 100% |" in plain
+    assert "| `net` | 2 | 1.00 to 2.00 | 110.0% | +110.0% | 1.000 | 1.000 | 100% |" in held
     fidelity.draw(graphs, tmp_path / "docs" / "f.png")
     assert (tmp_path / "docs" / "f.png").stat().st_size > 1000
 
@@ -86,9 +93,34 @@ def test_branches_are_apart():
     assert devices.tolist() == [0, 1, 1]
 
 
-def test_a_measured_placement_is_not_measured_again(tmp_path):
-    plan = fidelity.Plan({}, fidelity.QUICK.effort, (), 0.1, most=None)
-    done = {split.label for split in splits(PROBLEM)} | set(fidelity.PLACERS)
-    assert list(fidelity.plan_splits(plan, PROBLEM, done)) == []
-    left = list(fidelity.plan_splits(plan, PROBLEM, done - {"cut at 0.5", "heft"}))
-    assert [split.label for split in left] == ["cut at 0.5", "heft"]
+def test_no_placement_is_measured_twice():
+    plan = replace(fidelity.QUICK, budget_seconds=0.1, every=1)
+    found = list(fidelity.placements(plan, PROBLEM))
+    assert len({split.devices.tobytes() for split in found}) == len(found)
+    assert [split.label for split in found[:2]] == ["all on 0", "all on 1"]
+    some = list(fidelity.placements(replace(plan, every=5), PROBLEM))
+    splits_of = [[each.label for each in few if each.family != "placer"] for few in (found, some)]
+    assert splits_of[1] == [*splits_of[0][:2], *splits_of[0][2::5]]
+
+
+def test_the_full_study_is_as_large_as_it_says():
+    # Four of 100 ops each, so that no two splits are the same by chance.
+    seconds = {f"{part}{number}": 1 for number in range(100) for part in "abcd"}
+    tensors = [
+        (f"{part}{number}", 1, [f"{part}{number + 1}"]) for number in range(99) for part in "abcd"
+    ]
+    problem = make_problem(make_graph(seconds, tensors), make_cluster(2))
+    assert len(list(splits(problem))) >= 30
+    assert len(fidelity.FULL.sources) >= 3
+
+
+def test_predictions_are_the_simulator_s(tmp_path):
+    rows = [row_of("split", [0, 0, 1, 1, 1, 0, 0], family="cut")]
+    rows[0]["runs"] = [{"samples": [3.0, 5.0]}, {"samples": [4.0, 9.0, 1.0]}]
+    rows.append(row_of("failed", [0] * 7, family="cut") | {"reason": "worker 1 was killed"})
+    free = Cost((0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
+    split, failed = fidelity.with_predictions(PROBLEM, rows, free)
+    assert split["measured"] == 4.0
+    assert split["predicted"] == simulate(PROBLEM, [0, 0, 1, 1, 1, 0, 0]).step_time
+    assert (split["transfers"], split["bytes"]) == (4, 4)
+    assert (failed["measured"], failed["predicted"], failed["transfers"]) == (None, 11.0, 0)

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from placeto import load_cluster, load_graph, save_cluster, simulate
+from placeto import load_cluster, load_graph, save_cluster, save_graph, simulate
 from placeto.measurement import Measurement, Runtime, find_runnable
+from placeto.reports.tables import calibration_tables
 from tests.measurement.conftest import fitted, saved, split  # noqa: F401 (`saved` is a fixture)
 from tests.measurement.traces import W0, W1, op, run_metadata
 
@@ -85,6 +86,33 @@ def test_bad_input_is_one_line_and_status_2(placeto, files, change, message):
     last = result.err.strip().splitlines()[-1]
     assert last.startswith("placeto: error: ")
     assert message in last
+
+
+def test_inputs_are_not_overwritten(placeto, files, folder):
+    save_cluster(load_cluster("two.yaml"), folder / "local-2-calibrated.yaml")
+    where = ("-o", str(folder))
+    result = placeto("calibrate", "--cluster", "local-2-calibrated.yaml", *files[2:], *where)
+    assert result.status == 2
+    assert "local-2-calibrated.yaml: would be overwritten" in result.err
+    save_graph(load_graph(files[3]), folder / "two_layers.json.gz")
+    result = placeto("calibrate", *files[:2], "--graph", "two_layers.json.gz", *where)
+    assert result.status == 2
+    assert "two_layers.json.gz: would be overwritten" in result.err
+
+
+def test_one_device_has_no_table_of_channels():
+    graph = {"graph": "g", "device": "d", "measured": 2.0, "kernels": 1.0, "stretch": 1.5}
+    device = {"device": "d", "kind": "k", "op_overhead": 1e-6, "step_overhead": 1e-3}
+    channel = {
+        "channel": "c", "bandwidth": 2**30, "latency_seconds": 0.0, "overhead_seconds": 0.0,
+        "error": 0.1,
+    }  # fmt: skip
+    row = {"devices": [device], "channels": [], "graphs": [graph]}
+    headers = [
+        [str(table.columns[0].header) for table in calibration_tables(row | {"channels": found})]
+        for found in ([], [channel])
+    ]
+    assert headers == [["device", "all ops of"], ["device", "channel", "all ops of"]]
 
 
 def test_two_graphs_of_one_name(placeto, files):

@@ -1,5 +1,6 @@
 """From devices to files: on devices that are simulated, so that the answer is known."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,6 +100,7 @@ def test_the_figures_of_the_devices_are_found(calibration):
     launch = calibration.launches["pair-k"]
     assert launch.step_overhead == pytest.approx(STEP_OVERHEAD, rel=0.01)
     (graph,) = calibration.graphs
+    assert graph.tensor_producer.tolist() == [1, 2]  # none of the input
     wanted = [0.0, *(number * 1e-3 for number in range(1, 20))]
     assert graph.op_seconds["pair-k"] == pytest.approx(wanted)
     assert graph.op_seconds["k"].tolist() == GRAPH.op_seconds["k"].tolist()
@@ -125,6 +127,28 @@ def test_the_files_load_and_simulate_as_the_devices_run(calibration, runnable, t
     simulated = simulate(PlacementProblem(graph, cluster, "none"), devices).step_time
     real = PlacementProblem(without_inputs(GRAPH), TRUTH, "none")
     assert simulated == pytest.approx(simulate(real, devices).step_time, rel=0.01)
+
+
+def test_the_cluster_file_is_the_last_to_appear(calibration, runnable, tmp_path, monkeypatch):
+    first = replace(calibration, cluster=replace(calibration.cluster, name="a"))
+    replaced, appeared = os.replace, []
+
+    def replace_file(source, destination):
+        appeared.append(Path(destination))
+        replaced(source, destination)
+
+    monkeypatch.setattr(os, "replace", replace_file)
+    save_calibration(first, [runnable], tmp_path / "out")
+    names = [path.name for path in appeared if path.parent == tmp_path / "out"]
+    assert sorted(names) == ["a.yaml", "by hand.graphdef", "by hand.json.gz"]
+    assert names[-1] == "a.yaml"
+
+
+def test_what_cannot_be_written_as_a_whole_is_not_written(calibration, runnable, tmp_path):
+    runnable.path.unlink()
+    with pytest.raises(PlacetoError, match="cannot be written: No such file"):
+        save_calibration(calibration, [runnable], tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_calibrated_cluster_can_be_calibrated_again():

@@ -10,22 +10,27 @@ from pathlib import Path
 
 import pytest
 
+from placeto import save_cluster
+
 PARENT = """
 import sys
+from dataclasses import replace
 import numpy as np
 from placeto import PlacementProblem, load_cluster, load_graph
-from placeto.measurement import Effort, Runtime, find_runnable
+from placeto.measurement import Effort, Runtime, find_runnable, runtime
 
-path, preset = sys.argv[1:]
-graph = load_graph(path)
-cluster = load_cluster(preset)
+path, puppets = sys.argv[1:]
+graph, cluster = load_graph(path), load_cluster("pair.yaml")
 problem = PlacementProblem(graph, cluster, "colocation")
 devices = np.zeros(problem.num_groups, dtype=int)
-runnable = find_runnable(graph, path.rpartition("/")[0])
-with Runtime(cluster) as runtime:
-    print(runtime.measure(problem, devices, runnable, Effort(0, 1)).reason, flush=True)
-    print(*runtime.process_ids.values(), flush=True)
-    runtime.measure(problem, devices, runnable, Effort(0, 10**9))
+first = last = find_runnable(graph, path.rpartition("/")[0])
+if puppets:
+    runtime._DRIVER_MODULE = runtime._WORKER_MODULE = puppets
+    first, last = replace(first, path="ran"), replace(last, path="hangs")
+with Runtime(cluster) as processes:
+    print(processes.measure(problem, devices, first, Effort(0, 1)).reason, flush=True)
+    print(*processes.process_ids.values(), flush=True)
+    processes.measure(problem, devices, last, Effort(0, 10**9))
 """
 
 
@@ -37,16 +42,13 @@ def running(process: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("how", "preset", "count"),
-    [(signal.SIGKILL, "local-2", 3), (signal.SIGINT, "local-cpu", 1)],
+    ("how", "puppets"), [(signal.SIGKILL, ""), (signal.SIGINT, "tests.measurement.puppet")]
 )
-def test_children_end_with_their_parent(saved, tmp_path, how, preset, count):
-    if preset == "local-2" and len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("needs two cores")
-    path = saved("two_layers").path
+def test_children_end_with_their_parent(pair, saved, tmp_path, how, puppets):
+    save_cluster(pair, tmp_path / "pair.yaml")
     home = Path(__file__).parents[2]
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(path), preset],
+        [sys.executable, "-c", PARENT, str(saved("two_layers").path), puppets],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -56,7 +58,7 @@ def test_children_end_with_their_parent(saved, tmp_path, how, preset, count):
         try:
             assert parent.stdout.readline().strip() == ""
             children = [int(process) for process in parent.stdout.readline().split()]
-            assert len(children) == count
+            assert len(children) == 3
             assert all(map(running, children))
             # It is in the midst of the endless measurement, or about to begin it.
             parent.send_signal(how)

@@ -1,6 +1,6 @@
 """Op times, overheads and channels of real devices, measured."""
 
-from placeto.measurement.calibration.calibrate import Calibration, calibrate
-from placeto.measurement.calibration.save import save_calibration
+from placeto.measurement.calibration.calibrate import Calibration, calibrate, calibrated_name
+from placeto.measurement.calibration.save import file_names, save_calibration
 
-__all__ = ["Calibration", "calibrate", "save_calibration"]
+__all__ = ["Calibration", "calibrate", "calibrated_name", "file_names", "save_calibration"]

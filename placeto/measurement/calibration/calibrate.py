@@ -126,7 +126,7 @@ def calibrate(
     return Calibration(
         cluster=replace(
             cluster,
-            name=cluster.name.removesuffix(_SUFFIX) + _SUFFIX,
+            name=calibrated_name(cluster),
             devices=tuple(
                 replace(
                     device,
@@ -156,6 +156,11 @@ def calibrate(
             for number, device in enumerate(cluster.devices)
         ),
     )
+
+
+def calibrated_name(cluster: Cluster) -> str:
+    """What the cluster is called once it is measured."""
+    return cluster.name.removesuffix(_SUFFIX) + _SUFFIX
 
 
 def calibrated_kinds(cluster: Cluster) -> dict[str, str]:

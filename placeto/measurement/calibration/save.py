@@ -19,12 +19,21 @@ if TYPE_CHECKING:
     from placeto.measurement.runnable import Runnable
 
 
+_GRAPH = ".json.gz"
+
+
+def file_names(cluster: str, graphs: Sequence[str]) -> list[str]:
+    """The names of the cluster file and of the graph files, from those of what is in them."""
+    stems = [name.replace("/", "_") for name in (cluster, *graphs)]
+    return [f"{stems[0]}.yaml", *(f"{stem}{_GRAPH}" for stem in stems[1:])]
+
+
 def save_calibration(
     calibration: Calibration, runnables: Sequence[Runnable], folder: str | Path
 ) -> list[Path]:
     """Writes the cluster file, and each graph with its GraphDef beside it.
 
-    All files are written before the first of them gets its name.
+    All files are written before the first of them gets its name; the cluster file is the last.
 
     Args:
         calibration: what was measured.
@@ -38,20 +47,20 @@ def save_calibration(
         PlacetoError: they cannot be written.
     """
     folder = Path(folder)
-    names = [f"{calibration.cluster.name.replace('/', '_')}.yaml"]
+    graphs = calibration.graphs
+    names = file_names(calibration.cluster.name, [graph.name for graph in graphs])
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".calibration.") as staging:
             stage = Path(staging)
             save_cluster(calibration.cluster, stage / names[0])
-            for graph, runnable in zip(calibration.graphs, runnables, strict=True):
-                stem = graph.name.replace("/", "_")
+            for graph, name, runnable in zip(graphs, names[1:], runnables, strict=True):
+                stem = name.removesuffix(_GRAPH)
                 beside = f"{stem}.graphdef{'.gz' if runnable.path.suffix == '.gz' else ''}"
                 shutil.copyfile(runnable.path, stage / beside)
                 run = {**graph.meta["run"], "graph_def": beside}
-                names.append(f"{stem}.json.gz")
-                save_graph(replace(graph, meta={**graph.meta, "run": run}), stage / names[-1])
-            for path in sorted(stage.iterdir()):
+                save_graph(replace(graph, meta={**graph.meta, "run": run}), stage / name)
+            for path in sorted(stage.iterdir(), key=lambda path: path.name == names[0]):
                 os.replace(path, folder / path.name)
     except OSError as error:
         raise PlacetoError(f"{folder}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from benchmarks import alternating
+from benchmarks.alternating import Alternation, alternate, measured, row_of
+from benchmarks.processors import busy_seconds, processor_seconds
+from placeto.measurement import Effort, Measurement
+from tests.builders import make_cluster, make_graph, make_problem
+
+PROBLEM = make_problem(make_graph({"a": 1, "b": 1}, []), make_cluster(2))
+EFFORT = Effort(0, 2)
+
+
+class Pretended:
+    """A runtime whose runs end as told, and a machine whose clocks are told."""
+
+    def __init__(self, monkeypatch, reasons=(), foreign=()):
+        self.process_ids = {}
+        self.seen = []
+        self.reasons = dict(reasons)
+        self.now, self.busy, self.own = 100.0, 50.0, 20.0
+        self.foreign = list(foreign)
+        monkeypatch.setattr(alternating, "monotonic", lambda: self.now)
+        monkeypatch.setattr(alternating, "busy_seconds", lambda: self.busy)
+        monkeypatch.setattr(alternating, "processor_seconds", lambda process: self.own)
+
+    def measure(self, problem, devices, runnable, effort):
+        devices = tuple(devices.tolist())
+        self.seen.append(devices)
+        self.now += 10.0
+        self.own += 12.0
+        self.busy += 12.0 + 10.0 * (self.foreign.pop(0) if self.foreign else 0.0)
+        if reason := self.reasons.get(devices):
+            return Measurement(reason=reason)
+        return Measurement((float(len(self.seen)), 8.0))
+
+
+def test_there_and_back(monkeypatch):
+    runtime = Pretended(monkeypatch)
+    rows = [row_of("a", [0, 1]), row_of("b", np.array([1, 0]), family="x")]
+    assert rows[1] == {"label": "b", "family": "x", "devices": "10", "runs": [], "reason": ""}
+    after = [each["label"] for each in run(runtime, rows, 3)]
+    assert after == ["a", "b", "b", "a", "a", "b"]
+    assert runtime.seen == [(0, 1), (1, 0), (1, 0), (0, 1), (0, 1), (1, 0)]
+    assert [each["samples"] for each in rows[0]["runs"]] == [[1.0, 8.0], [4.0, 8.0], [5.0, 8.0]]
+    assert measured(rows[0]) == 6.5  # the median of 1 4 5 8 8 8
+    assert [each["foreign"] for each in rows[0]["runs"]] == [0.0, 0.0, 0.0]
+
+
+def test_it_goes_on_where_it_was_stopped(monkeypatch):
+    runtime = Pretended(monkeypatch)
+    rows = [row_of("a", [0, 1]), row_of("b", [1, 0]), row_of("c", [1, 1])]
+    for count, _ in enumerate(run(runtime, rows, 2), 1):
+        if count == 4:
+            break
+    assert [len(row["runs"]) for row in rows] == [1, 1, 2]
+    runtime.seen.clear()
+    assert [row["label"] for row in run(runtime, rows, 2)] == ["b", "a"]
+
+
+def test_what_cannot_be_run_is_not_run_again(monkeypatch):
+    runtime = Pretended(monkeypatch, reasons={(0, 1): "worker 1 was killed"})
+    rows = [row_of("a", [0, 1]), row_of("b", [1, 0])]
+    assert [row["label"] for row in run(runtime, rows, 2)] == ["a", "b", "b"]
+    assert (rows[0]["reason"], rows[0]["runs"]) == ("worker 1 was killed", [])
+
+
+@pytest.mark.parametrize(
+    ("foreign", "tries", "kept"),
+    [([0.04], 1, 0.04), ([0.5, 0.01], 2, 0.01), ([0.2, 0.5, 0.0], 2, 0.2)],
+)
+def test_a_run_that_others_disturb_is_made_again(monkeypatch, foreign, tries, kept):
+    runtime = Pretended(monkeypatch, foreign=foreign)
+    rows = [row_of("a", [0, 1])]
+    list(run(runtime, rows, 1))
+    assert len(runtime.seen) == tries
+    assert [each["foreign"] for each in rows[0]["runs"]] == [kept]
+    assert rows[0]["runs"][0]["samples"][0] == 1 + foreign.index(kept)
+
+
+def test_processor_time_is_counted():
+    before, all_before = processor_seconds("self"), busy_seconds()
+    while processor_seconds("self") < before + 0.1:
+        pass
+    # The kernel counts in hundredths, and apart for a process and for all.
+    assert busy_seconds() - all_before >= 0.1 - 0.03
+
+
+def run(runtime, rows, rounds):
+    return alternate(runtime, PROBLEM, None, rows, Alternation(rounds, EFFORT))
