@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from placeto.placers.base import Incumbent
-from placeto.placers.learned import for_few_groups, train_until_spent
+from placeto.placers.learned import for_few_groups, how_many_trainings, train_until_spent
 from placeto.training.config import HierarchicalConfig
 from placeto.training.trainer import check_size
 
@@ -30,5 +30,7 @@ def place_hierarchical(
         PlacetoError: more groups than the network can go through in reasonable time.
     """
     check_size(incumbent.problem)
-    config = for_few_groups(config, incumbent.problem.num_groups, ENOUGH_GROUPS)
-    train_until_spent(incumbent, replace(config, seed=int(rng.integers(2**31))))
+    groups = incumbent.problem.num_groups
+    config = for_few_groups(config, groups, ENOUGH_GROUPS)
+    config = replace(config, seed=int(rng.integers(2**31)))
+    train_until_spent(incumbent, config, how_many_trainings(groups))

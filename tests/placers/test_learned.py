@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.placers import PLACERS, Incumbent, learned
 from placeto.placers.learned import for_few_groups
+from placeto.training import Trainer
 from placeto.training.config import HierarchicalConfig
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.test_every_placer import pinned
@@ -50,6 +51,27 @@ def test_the_same_seed_and_the_same_clock_give_the_same_placement(nmt, method):
         found.append((incumbent.devices.tolist(), incumbent.step_time, incumbent.evaluations))
     assert found[0] == found[1]
     assert found[0] != found[2]
+
+
+@pytest.mark.parametrize("method", [*METHODS, "placeto"])
+@pytest.mark.parametrize(("groups", "trainings"), [(31, 4), (32, 1)])
+def test_of_few_groups_four_agents_are_trained_one_after_the_other(
+    nmt, method, groups, trainings, monkeypatch
+):
+    problem = PlacementProblem(nmt.graph, nmt.cluster, groups)
+    incumbent = Incumbent(problem, 240, clock=itertools.count().__next__)
+    made = []
+
+    def noted(problems, config, *rest, **options):
+        made.append((incumbent.clock() - incumbent.started, config.seed))
+        return Trainer(problems, config, *rest, **options)
+
+    monkeypatch.setattr(learned, "Trainer", noted)
+    placer = PLACERS[method]
+    placer.run(incumbent, np.random.default_rng(0), placer.config.default)
+    begins, seeds = zip(*made, strict=True)
+    assert len(set(seeds)) == trainings
+    np.testing.assert_allclose(begins, np.arange(trainings) * 240 / trainings, atol=30)
 
 
 @pytest.mark.parametrize("method", METHODS)
