@@ -4,14 +4,16 @@ import math
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+
 from placeto.graph import Ints
 from placeto.placers.base import Incumbent
 from placeto.placers.repair import offer_repaired
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
-from placeto.training.config import LearningConfig
+from placeto.training.config import LearningConfig, OneShotConfig
 from placeto.training.run import progress_line
-from placeto.training.trainer import Trainer
+from placeto.training.trainer import Trainer, check_size
 
 SCHEDULED_SHARE = 0.8
 FEW_GROUPS = 32
@@ -44,6 +46,27 @@ def trainer_for(incumbent: Incumbent, config: LearningConfig, start: Ints | None
     return Trainer(
         [incumbent.problem], config, simulate_many, take, starts=[start], tick=stop_when_spent
     )
+
+
+def place_at_once(
+    incumbent: Incumbent, rng: np.random.Generator, config: OneShotConfig, enough: int
+) -> None:
+    """Trains an agent that places all groups at once until the budget is spent.
+
+    Args:
+        incumbent: what is offered to.
+        rng: draws the seed of the training.
+        config: settings of the agent; see `for_few_groups`.
+        enough: from how many groups on they are left as they are.
+
+    Raises:
+        PlacetoError: more groups than the network can go through in reasonable time.
+    """
+    check_size(incumbent.problem)
+    groups = incumbent.problem.num_groups
+    config = for_few_groups(config, groups, enough)
+    config = replace(config, seed=int(rng.integers(2**31)))
+    train_until_spent(incumbent, config, how_many_trainings(groups))
 
 
 def for_few_groups(config: Config, num_groups: int, enough: int) -> Config:
