@@ -42,7 +42,7 @@ results: $(INSTALLED)
 papers: $(INSTALLED)
 	$(BIN)/python -m benchmarks.papers
 
-# Thirty small problems with proven optima, and how near to them searches come; 15 minutes.
+# Thirty small problems with proven optima, and how near to them searches come; half an hour.
 instances: $(INSTALLED)
 	$(BIN)/python -m benchmarks.instances
 	$(BIN)/python -m benchmarks.readme

@@ -1,13 +1,10 @@
 """ColocRL: a sequence-to-sequence network trained on the graph that it places."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from placeto.placers.base import Incumbent
-from placeto.placers.learned import for_few_groups, train_until_spent
+from placeto.placers.learned import place_at_once
 from placeto.training.config import ColocRLConfig
-from placeto.training.trainer import check_size
 
 ENOUGH_GROUPS = 32
 
@@ -15,19 +12,8 @@ ENOUGH_GROUPS = 32
 def place_colocrl(incumbent: Incumbent, rng: np.random.Generator, config: ColocRLConfig) -> None:
     """Trains ColocRL's agent (Mirhoseini et al. 2017, arXiv:1706.04972) on the problem.
 
-    The agent places the groups as the problem has them. Its schedules follow the clock. Where the
-    paper has up to 20 controllers that train asynchronously with 4 to 8 workers each, here one
-    controller draws several placements at once; of few groups, more than configured (see
-    `for_few_groups`).
-
-    Args:
-        incumbent: what is offered to.
-        rng: draws the seed of the training.
-        config: settings.
-
-    Raises:
-        PlacetoError: more groups than the network can go through in reasonable time.
+    The agent places the groups as the problem has them. Where the paper has up to 20 controllers
+    that train asynchronously with 4 to 8 workers each, here one controller draws several placements
+    at once. Arguments and errors are those of `place_at_once`.
     """
-    check_size(incumbent.problem)
-    config = for_few_groups(config, incumbent.problem.num_groups, ENOUGH_GROUPS)
-    train_until_spent(incumbent, replace(config, seed=int(rng.integers(2**31))))
+    place_at_once(incumbent, rng, config, ENOUGH_GROUPS)

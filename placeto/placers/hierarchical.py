@@ -1,13 +1,10 @@
 """The hierarchical planner: a grouper and a placer trained on the graph that they place."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from placeto.placers.base import Incumbent
-from placeto.placers.learned import for_few_groups, train_until_spent
+from placeto.placers.learned import place_at_once
 from placeto.training.config import HierarchicalConfig
-from placeto.training.trainer import check_size
 
 ENOUGH_GROUPS = 64
 
@@ -18,17 +15,6 @@ def place_hierarchical(
     """Trains the agent of the hierarchical planner (Mirhoseini et al., ICLR 2018) on the problem.
 
     What the grouper puts into clusters are the problem's groups; with the grouping none they are
-    ops, as in the paper. Its schedules follow the clock. Of few groups an update has more episodes
-    than configured; see `for_few_groups`.
-
-    Args:
-        incumbent: what is offered to.
-        rng: draws the seed of the training.
-        config: settings.
-
-    Raises:
-        PlacetoError: more groups than the network can go through in reasonable time.
+    ops, as in the paper. Arguments and errors are those of `place_at_once`.
     """
-    check_size(incumbent.problem)
-    config = for_few_groups(config, incumbent.problem.num_groups, ENOUGH_GROUPS)
-    train_until_spent(incumbent, replace(config, seed=int(rng.integers(2**31))))
+    place_at_once(incumbent, rng, config, ENOUGH_GROUPS)

@@ -4,16 +4,20 @@ import math
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+
 from placeto.graph import Ints
 from placeto.placers.base import Incumbent
 from placeto.placers.repair import offer_repaired
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
-from placeto.training.config import LearningConfig
+from placeto.training.config import LearningConfig, OneShotConfig
 from placeto.training.run import progress_line
-from placeto.training.trainer import Trainer
+from placeto.training.trainer import Trainer, check_size
 
 SCHEDULED_SHARE = 0.8
+FEW_GROUPS = 32
+TRAININGS = 4  # of few groups
 
 Config = TypeVar("Config", bound=LearningConfig)
 
@@ -44,6 +48,27 @@ def trainer_for(incumbent: Incumbent, config: LearningConfig, start: Ints | None
     )
 
 
+def place_at_once(
+    incumbent: Incumbent, rng: np.random.Generator, config: OneShotConfig, enough: int
+) -> None:
+    """Trains an agent that places all groups at once until the budget is spent.
+
+    Args:
+        incumbent: what is offered to.
+        rng: draws the seed of the training.
+        config: settings of the agent; see `for_few_groups`.
+        enough: from how many groups on they are left as they are.
+
+    Raises:
+        PlacetoError: more groups than the network can go through in reasonable time.
+    """
+    check_size(incumbent.problem)
+    groups = incumbent.problem.num_groups
+    config = for_few_groups(config, groups, enough)
+    config = replace(config, seed=int(rng.integers(2**31)))
+    train_until_spent(incumbent, config, how_many_trainings(groups))
+
+
 def for_few_groups(config: Config, num_groups: int, enough: int) -> Config:
     """The configuration with more episodes an update where there are fewer groups than enough.
 
@@ -67,23 +92,41 @@ def for_few_groups(config: Config, num_groups: int, enough: int) -> Config:
     )
 
 
-def train_until_spent(incumbent: Incumbent, config: LearningConfig) -> None:
+def how_many_trainings(num_groups: int) -> int:
+    """Several where there are few groups: one ends soon, and not always near the best placement."""
+    return TRAININGS if num_groups < FEW_GROUPS else 1
+
+
+def train_until_spent(incumbent: Incumbent, config: LearningConfig, trainings: int = 1) -> None:
     """Trains an agent until the budget is spent.
 
-    Its schedules follow the clock and end once 80% of the budget is spent: what a policy has
-    learned shows when it is no longer paid for its entropy.
+    Its schedules follow the clock and end once 80% of the training's part of the budget is spent:
+    what a policy has learned shows when it is no longer paid for its entropy.
 
     Where nothing of the first update fits in memory, the best of it is repaired, so that there is
     a placement that can be used while the agent learns what fits.
+
+    Args:
+        incumbent: what is offered to.
+        config: how to train.
+        trainings: how many, each from fresh weights and with an equal part of the budget.
     """
-    trainer = trainer_for(incumbent, config)
     try:
-        while True:
-            report = trainer.step(incumbent.seconds / (SCHEDULED_SHARE * incumbent.budget_seconds))
-            left = incumbent.budget_seconds - incumbent.seconds
-            incumbent.progress(progress_line(report, left))
-            if trainer.updates == 1 and not incumbent.feasible:
-                assert incumbent.devices is not None
-                offer_repaired(incumbent, incumbent.devices)
+        for number in range(trainings):
+            end = (number + 1) / trainings * incumbent.budget_seconds
+            _train(incumbent, replace(config, seed=config.seed + number), end)
     except BudgetSpent:
         return
+
+
+def _train(incumbent: Incumbent, config: LearningConfig, end: float) -> None:
+    """At least one update, until so many seconds have passed for the incumbent."""
+    begin = incumbent.seconds
+    scheduled_seconds = max(SCHEDULED_SHARE * (end - begin), 1e-9)
+    trainer = trainer_for(incumbent, config)
+    while incumbent.seconds < end or not trainer.updates:
+        report = trainer.step((incumbent.seconds - begin) / scheduled_seconds)
+        incumbent.progress(progress_line(report, incumbent.budget_seconds - incumbent.seconds))
+        if trainer.updates == 1 and not incumbent.feasible:
+            assert incumbent.devices is not None
+            offer_repaired(incumbent, incumbent.devices)

@@ -10,7 +10,12 @@ from placeto.initial import all_on, expert_placement, initial_placement
 from placeto.placers.base import Incumbent
 from placeto.placers.configs import PlacetoConfig
 from placeto.placers.etf import earliest_finish
-from placeto.placers.learned import BudgetSpent, train_until_spent, trainer_for
+from placeto.placers.learned import (
+    BudgetSpent,
+    how_many_trainings,
+    train_until_spent,
+    trainer_for,
+)
 from placeto.problem import PlacementProblem
 from placeto.training.run import progress_line
 from placeto.training.trainer import check_size
@@ -48,8 +53,11 @@ def place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: Placet
         train_until_spent(incumbent, config)
         return
     start = best_known(incumbent)
+    trainings = how_many_trainings(problem.num_groups)
     try:
-        _train_and_improve(incumbent, start, config)
+        for number in range(trainings):
+            end = (number + 1) / trainings * incumbent.budget_seconds
+            _train_and_improve(incumbent, start, replace(config, seed=config.seed + number), end)
     except BudgetSpent:
         return
 
@@ -79,19 +87,23 @@ def for_few_groups(config: PlacetoConfig, problem: PlacementProblem) -> PlacetoC
     )
 
 
-def _train_and_improve(incumbent: Incumbent, start: Ints, config: PlacetoConfig) -> None:
+def _train_and_improve(
+    incumbent: Incumbent, start: Ints, config: PlacetoConfig, end: float
+) -> None:
+    """Trains, then lets the policy go on, until so many seconds have passed for the incumbent."""
+    begin = incumbent.seconds
+    training_seconds = TRAINING_SHARE * (end - begin)
     config = for_few_groups(config, incumbent.problem)
     trainer = trainer_for(incumbent, config, start)
-    training_seconds = TRAINING_SHARE * incumbent.budget_seconds
-    while incumbent.seconds < training_seconds:
+    while (spent := incumbent.seconds - begin) < training_seconds:
         if trainer.updates and trainer.updates % UPDATES_A_START == 0:
             assert incumbent.devices is not None
             trainer.start_from(0, incumbent.devices)
-        report = trainer.step(incumbent.seconds / training_seconds)
+        report = trainer.step(spent / training_seconds)
         incumbent.progress(progress_line(report, incumbent.budget_seconds - incumbent.seconds))
     few = incumbent.problem.num_groups < ENOUGH_GROUPS
     sweep = 0
-    while not incumbent.expired:
+    while incumbent.seconds < end:
         assert incumbent.devices is not None
         start = incumbent.devices
         if few and sweep % 2:  # of few groups, the best known is soon one that no sweep improves

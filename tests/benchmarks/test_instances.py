@@ -90,7 +90,6 @@ def test_they_are_worth_solving():
 
 @pytest.mark.parametrize("method", SEARCH_SECONDS)
 def test_searches_came_as_near_to_the_optimum_as_stated(method):
-    """Training for 5 seconds does not reach the 2% everywhere; annealing finds every optimum."""
     gaps = {}
     for name, row in ROWS.items():
         own = [Search(**found) for found in row["searches"] if found["method"] == method]

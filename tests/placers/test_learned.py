@@ -1,4 +1,4 @@
-"""What holds for the placers that train an agent which places all groups at once."""
+"""What holds for every placer that trains an agent."""
 
 import itertools
 
@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.placers import PLACERS, Incumbent, learned
 from placeto.placers.learned import for_few_groups
+from placeto.training import Trainer
 from placeto.training.config import HierarchicalConfig
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.test_every_placer import pinned
 
-METHODS = ["colocrl", "hierarchical"]
+AT_ONCE = ["colocrl", "hierarchical"]
+METHODS = [*AT_ONCE, "placeto"]
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +25,9 @@ def nmt():
 
 
 @given(problem=pinned(), method=st.sampled_from(METHODS))
-@settings(max_examples=10)
+@settings(max_examples=30)
 def test_pins_and_kernels_are_obeyed(problem, method):
-    placement = place(problem, method, budget_seconds=0.1)
+    placement = place(problem, method, budget_seconds=40, clock=itertools.count().__next__)
     assert problem.allowed[np.arange(problem.num_groups), placement.devices].all()
     for group, device in problem.pins.items():
         assert placement.devices[group] == device
@@ -53,6 +55,27 @@ def test_the_same_seed_and_the_same_clock_give_the_same_placement(nmt, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("groups", "trainings"), [(31, 4), (32, 1)])
+def test_of_few_groups_four_agents_are_trained_one_after_the_other(
+    nmt, method, groups, trainings, monkeypatch
+):
+    problem = PlacementProblem(nmt.graph, nmt.cluster, groups)
+    incumbent = Incumbent(problem, 240, clock=itertools.count().__next__)
+    made = []
+
+    def noted(problems, config, *rest, **options):
+        made.append((incumbent.clock() - incumbent.started, config.seed))
+        return Trainer(problems, config, *rest, **options)
+
+    monkeypatch.setattr(learned, "Trainer", noted)
+    placer = PLACERS[method]
+    placer.run(incumbent, np.random.default_rng(0), placer.config.default)
+    begins, seeds = zip(*made, strict=True)
+    assert len(set(seeds)) == trainings
+    np.testing.assert_allclose(begins, np.arange(trainings) * 240 / trainings, atol=30)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_the_budget_is_kept(method):
     problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x4"), 500)
     placement = place(problem, method, budget_seconds=1)
@@ -70,7 +93,7 @@ def test_what_fits_nowhere_at_random_is_repaired(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("calls", [1, 4])
+@pytest.mark.parametrize("calls", [1, 7])
 def test_an_interrupt_leaves_the_best_placement_so_far(nmt, method, monkeypatch, calls):
     best = []
 
@@ -84,14 +107,17 @@ def test_an_interrupt_leaves_the_best_placement_so_far(nmt, method, monkeypatch,
     monkeypatch.setattr(learned, "simulate_many", interrupted)
     placement = place(nmt, method, budget_seconds=60)
     assert placement.interrupted
-    assert placement.step_time == min(best)
+    offered_first = ("single", "expert", "etf") if method == "placeto" else ()
+    obvious = [place(nmt, other).step_time for other in offered_first]
+    assert placement.step_time == min(*best, np.inf, *obvious)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_too_many_groups_are_one_line_at_once(method):
     problem = make_problem(make_graph({f"op{op}": 1.0 for op in range(1025)}), make_cluster(2))
-    with pytest.raises(PlacetoError, match="1025 groups are too many for an agent"):
+    with pytest.raises(PlacetoError, match="1025 groups are too many for an agent") as error:
         place(problem, method)
+    assert "\n" not in str(error.value)
 
 
 def test_of_few_groups_updates_have_more_episodes():

@@ -1,35 +1,20 @@
 """The placer that trains an agent on the problem."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
-from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
+from placeto import PlacementProblem, load_cluster, load_graph, place
 from placeto.envs import generator
-from placeto.placers import Incumbent, learned, placeto
+from placeto.placers import Incumbent, placeto
 from placeto.placers.configs import PLACETO, PlacetoConfig
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.placers.test_every_placer import pinned
 
 
 @pytest.fixture(scope="module")
 def nmt():
     return PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 24)
-
-
-@given(problem=pinned())
-@settings(max_examples=15)
-def test_pins_and_kernels_are_obeyed(problem):
-    placement = place(problem, "placeto", budget_seconds=0.2)
-    assert problem.allowed[np.arange(problem.num_groups), placement.devices].all()
-    for group, device in problem.pins.items():
-        assert placement.devices[group] == device
-    schedule = simulate(problem, placement.devices)
-    assert placement.step_time == schedule.step_time
-    assert placement.feasible == schedule.feasible
 
 
 def test_improves_on_every_obvious_placement(nmt):
@@ -82,40 +67,3 @@ def test_the_budget_ends_a_gradient_step_too(nmt, monkeypatch):
     )
     placeto.place_placeto(incumbent, np.random.default_rng(0), PLACETO.default)
     assert steps == []
-
-
-def test_the_same_seed_and_the_same_clock_give_the_same_placement(nmt):
-    # The schedules follow the clock: only with a clock that counts are two runs the same.
-    found = []
-    for seed in (0, 0, 1):
-        ticks = itertools.count()
-        incumbent = Incumbent(nmt, 400.0, clock=lambda ticks=ticks: float(next(ticks)))
-        placeto.place_placeto(incumbent, np.random.default_rng(seed), PLACETO.default)
-        found.append((incumbent.devices.tolist(), incumbent.step_time, incumbent.evaluations))
-    assert found[0] == found[1]
-    assert found[0] != found[2]
-
-
-def test_too_many_groups_are_one_line_at_once():
-    problem = make_problem(make_graph({f"op{op}": 1.0 for op in range(1025)}), make_cluster(2))
-    with pytest.raises(PlacetoError, match="1025 groups are too many for an agent") as error:
-        place(problem, "placeto")
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("calls", [1, 7, 60])
-def test_an_interrupt_leaves_the_best_placement_so_far(nmt, monkeypatch, calls):
-    best = []
-
-    def interrupted(problem, many, original=learned.simulate_many):
-        outcomes = original(problem, many)
-        if len(best) == calls:
-            raise KeyboardInterrupt
-        best.append(outcomes.step_time[outcomes.feasible].min(initial=np.inf))
-        return outcomes
-
-    monkeypatch.setattr(learned, "simulate_many", interrupted)
-    placement = place(nmt, "placeto", budget_seconds=60)
-    assert placement.interrupted
-    obvious = [place(nmt, method).step_time for method in ("single", "expert", "etf")]
-    assert placement.step_time == min(*best, *obvious)
