@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO_SECONDS ?= 60
 
-.PHONY: demo test test-deep lint format graphs results papers instances speed lock clean
+.PHONY: demo test test-deep lint format graphs results papers instances speed measured lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -17,7 +17,8 @@ test: $(INSTALLED)
 
 # Thousands of random problems instead of hundreds.
 test-deep: $(INSTALLED)
-	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest tests/simulation tests/bounds
+	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest tests/simulation tests/bounds \
+		tests/measurement/test_evaluator.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -51,6 +52,14 @@ instances: $(INSTALLED)
 # About 6 minutes.
 speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.readme
+
+# What is simulated against what is run for real, on two workers; 45 minutes on a machine that does
+# nothing else. It goes on where it was stopped.
+measured: $(INSTALLED)
+	$(BIN)/python -m benchmarks.fidelity
+	$(BIN)/python -m benchmarks.win
+	$(BIN)/python -m benchmarks.measured_training
 	$(BIN)/python -m benchmarks.readme
 
 # Every version, for `make` to install by. Three are pinned by hand: the newest would not fit together.

@@ -1,9 +1,11 @@
-"""Step times if transfers held the devices at their ends, which the semantics leave out.
+"""Step times if transfers held the devices at both ends, which the semantics leave out.
 
-A transfer between processors is work for both: it is serialized, copied and sent here, received
-and copied there. Here each transfer is an op on its source, then one of the channel, then an op on
-its destination, simulated by semantics version 1 like any other. That is a proposal to be judged
-by measurements, see `benchmarks.fidelity`.
+Between processors a transfer is work for both: one serializes and sends, the other receives and
+copies, at the same time, as a tensor is sent in pieces. Here each transfer is two ops without an
+order between them, one at its source and one at its destination, that both begin when the tensor is
+there and the device has time, and the consumers wait for both. Channels carry nothing. Simulated
+like that by semantics version 1, it is a proposal to be judged by measurements, see
+`benchmarks.fidelity`.
 """
 
 from collections.abc import Sequence
@@ -19,21 +21,19 @@ from placeto.graph import ComputationGraph, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate
 
-ENDS = ("source", "wire", "destination")
+ENDS = ("source", "destination")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What transfers take, as pairs: seconds a tensor, seconds a byte.
+    """What transfers take of processors, as pairs: seconds a tensor, seconds a byte.
 
     Attributes:
-        source: of the source's processor.
-        wire: in between.
-        destination: of the destination's processor.
+        source: of the source's.
+        destination: of the destination's.
     """
 
     source: tuple[float, float]
-    wire: tuple[float, float]
     destination: tuple[float, float]
 
 
@@ -50,9 +50,7 @@ def fit_cost(rows: Sequence[dict[str, Any]]) -> Cost:
 
     count = np.array([row["tensors"] for row in rows], dtype=np.float64)
     size = np.array([row["bytes"] for row in rows], dtype=np.float64)
-    seconds = {key: np.array([row[key] for row in rows]) for key in ("source", "destination")}
-    wire = np.array([row["clock"] for row in rows]) - sum(seconds.values())
-    seconds["wire"] = np.maximum(wire, 0.0)
+    seconds = {key: np.array([row[key] for row in rows]) for key in ENDS}
     terms = np.stack([count, count * size], axis=1)
     # Where next to nothing was spent, a relative error says nothing.
     weight = {key: 1 / np.maximum(each, 1e-5) for key, each in seconds.items()}
@@ -61,31 +59,42 @@ def fit_cost(rows: Sequence[dict[str, Any]]) -> Cost:
 
 
 def held_step_time(problem: PlacementProblem, devices: Ints, cost: Cost) -> float:
-    """Seconds of a step; one transfer per tensor and destination.
+    """Seconds of a step; see `with_ends_held`."""
+    return float(simulate(*with_ends_held(problem, devices, cost)).step_time)
+
+
+def with_ends_held(
+    problem: PlacementProblem, devices: Ints, cost: Cost
+) -> tuple[PlacementProblem, Ints]:
+    """A placed problem in which transfers hold the devices at their ends.
 
     Args:
         problem: on devices of one kind.
         devices: (num_groups,) device of each group.
-        cost: of a transfer.
+        cost: of a transfer; there is one per tensor and destination.
+
+    Returns:
+        A problem whose groups are single ops, and (num_ops,) the device of each.
     """
     graph = problem.graph
     of_op = np.asarray(devices)[problem.op_group]
-    source = of_op[graph.tensor_producer[graph.edge_tensor]]
-    destination = of_op[graph.edge_consumer]
-    crossing = source != destination
-    pairs, copy = np.unique(
-        np.stack([graph.edge_tensor[crossing], destination[crossing]], axis=1),
+    producer_device = of_op[graph.tensor_producer[graph.edge_tensor]]
+    crossing = producer_device != of_op[graph.edge_consumer]
+    pairs, transfer = np.unique(
+        np.stack([graph.edge_tensor[crossing], of_op[graph.edge_consumer[crossing]]], axis=1),
         axis=0,
         return_inverse=True,
     )
+    transfer = transfer.reshape(-1)
     count, sent = len(pairs), pairs[:, 0]
-    size = graph.tensor_bytes[sent]
+    producer, size = graph.tensor_producer[sent], graph.tensor_bytes[sent]
     sends = graph.num_ops + np.arange(count)
     receives = sends + count
-    there = graph.num_tensors + np.arange(count)  # tensors from a send to its receive
-    copies = there + count  # tensors from a receive to the consumers
+    # Without bytes: from producers to receives, from sends and from receives to consumers.
+    begun = graph.num_tensors + np.arange(count)
+    gone, come = begun + count, begun + 2 * count
     edge_tensor = graph.edge_tensor.copy()
-    edge_tensor[crossing] = copies[copy.reshape(-1)]
+    edge_tensor[crossing] = come[transfer]
     (kind,) = problem.cluster.kinds
     expanded = ComputationGraph(
         name=graph.name,
@@ -103,17 +112,15 @@ def held_step_time(problem: PlacementProblem, devices: Ints, cost: Cost) -> floa
                 ]
             )
         },
-        tensor_producer=np.concatenate([graph.tensor_producer, sends, receives]),
-        tensor_bytes=np.concatenate([graph.tensor_bytes, size, size]),
-        edge_tensor=np.concatenate([edge_tensor, sent, there]),
-        edge_consumer=np.concatenate([graph.edge_consumer, sends, receives]),
+        tensor_producer=np.concatenate([graph.tensor_producer, producer, sends, receives]),
+        tensor_bytes=np.concatenate([graph.tensor_bytes, np.zeros(3 * count, dtype=np.int64)]),
+        edge_tensor=np.concatenate([edge_tensor, sent, begun, gone[transfer]]),
+        edge_consumer=np.concatenate(
+            [graph.edge_consumer, sends, receives, graph.edge_consumer[crossing]]
+        ),
     )
-    wire = {
-        "bandwidth": 1 / max(cost.wire[1], 1e-13),
-        "latency_seconds": cost.wire[0],
-        "overhead_seconds": 0.0,
-    }
-    channels = tuple(replace(channel, **wire) for channel in problem.cluster.channels)
-    placed = np.concatenate([of_op, of_op[graph.tensor_producer[sent]], pairs[:, 1]])
-    held = PlacementProblem(expanded, replace(problem.cluster, channels=channels), "none")
-    return float(simulate(held, placed).step_time)
+    free = {"bandwidth": 1e13, "latency_seconds": 0.0, "overhead_seconds": 0.0}
+    channels = tuple(replace(channel, **free) for channel in problem.cluster.channels)
+    placed = np.concatenate([of_op, of_op[producer], pairs[:, 1]])
+    cluster = replace(problem.cluster, channels=channels)
+    return PlacementProblem(expanded, cluster, np.arange(expanded.num_ops)), placed

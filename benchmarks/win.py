@@ -55,7 +55,7 @@ FULL = Plan(
     },
     Alternation(5, Effort(warm_up=2, steps=5, deadline_seconds=300)),
     ("--steps", "15", "--traces", "7", "--deadline", "600"),
-    {"annealing": 30.0, "placeto": 5.0, "etf": 5.0},
+    {"annealing": 30.0, "placeto": 30.0, "etf": 5.0, "metis": 5.0, "scotch": 5.0},
     candidates=3,
 )
 QUICK = replace(

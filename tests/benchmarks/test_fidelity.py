@@ -41,6 +41,15 @@ def test_figures_by_hand():
     assert fidelity.figures(rows, "held")["bias"] == pytest.approx((1.2 + 0.0 + 1.0) / 3)
 
 
+def test_measurements_against_themselves():
+    rounds = [[1.0, 1.1, 0.9], [2.0, 2.5, 5.0], [3.0, 3.5, 4.0]]  # by row: ranks 123, 123, 132
+    rows = [{"runs": [{"samples": [time]} for time in times]} for times in rounds]
+    found = fidelity.again(rows)
+    assert found["spearman"] == pytest.approx((1 + 0.5 + 0.5) / 3)
+    # Three rounds of reliability 2/3 together: 3 r / (1 + 2 r) = 6/7.
+    assert found["most"] == pytest.approx((6 / 7) ** 0.5)
+
+
 def test_what_is_judged():
     rows = [row("single", 1.0, 1.0, "00"), row("failed", None, 1.0), row("split", 1.0, 1.0)]
     assert [each["label"] for each in fidelity.judged(rows)] == ["split"]
@@ -49,10 +58,10 @@ def test_what_is_judged():
 def test_table_and_picture(tmp_path):
     rows = [row("single", 1.0, 1.0, "00"), row("a", 1.0, 1.1), row("b", 2.0, 2.0)]
     found = {key: fidelity.figures(fidelity.judged(rows), key) for key in ("predicted", "held")}
-    graphs = {"net": {"rows": rows, "figures": found}}
+    graphs = {"net": {"rows": rows, "figures": found, "again": {"most": 0.75}}}
     plain, held = fidelity.markdown(graphs).split("If a transfer also held")
-    assert "| `net` | 2 | 1.00 to 2.00 | 5.0% | +5.0% | 1.000 | 1.000 | 100% |" in plain
-    assert "| `net` | 2 | 1.00 to 2.00 | 110.0% | +110.0% | 1.000 | 1.000 | 100% |" in held
+    assert "| `net` | 2 | 1.00 to 2.00 | 5.0% | +5.0% | 1.000 | 0.75 | 1.000 | 100% |" in plain
+    assert "| `net` | 2 | 1.00 to 2.00 | 110.0% | +110.0% | 1.000 | 0.75 | 1.000 | 100% |" in held
     fidelity.draw(graphs, tmp_path / "docs" / "f.png")
     assert (tmp_path / "docs" / "f.png").stat().st_size > 1000
 
@@ -118,7 +127,7 @@ def test_predictions_are_the_simulator_s(tmp_path):
     rows = [row_of("split", [0, 0, 1, 1, 1, 0, 0], family="cut")]
     rows[0]["runs"] = [{"samples": [3.0, 5.0]}, {"samples": [4.0, 9.0, 1.0]}]
     rows.append(row_of("failed", [0] * 7, family="cut") | {"reason": "worker 1 was killed"})
-    free = Cost((0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
+    free = Cost((0.0, 0.0), (0.0, 0.0))
     split, failed = fidelity.with_predictions(PROBLEM, rows, free)
     assert split["measured"] == 4.0
     assert split["predicted"] == simulate(PROBLEM, [0, 0, 1, 1, 1, 0, 0]).step_time

@@ -3,7 +3,8 @@ import re
 
 import pytest
 
-from benchmarks import placers
+from benchmarks import fidelity, placers, win
+from benchmarks.alternating import measured
 from benchmarks.readme import BLOCK, README, filled
 from benchmarks.speed import report
 from placeto.cli import COMMANDS
@@ -13,13 +14,29 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_tables_of_the_readme_are_those_of_the_results():
-    assert len(BLOCK.findall(TEXT)) == 4
+    assert len(BLOCK.findall(TEXT)) == 6
     assert filled(TEXT) == TEXT
 
 
 def test_table_is_that_of_the_rows():
     rows = json.loads((placers.RESULTS / "placers.json").read_text())["rows"]
     assert (placers.RESULTS / "placers.md").read_text() == placers.markdown(rows)
+
+
+@pytest.mark.parametrize("study", [fidelity, win])
+def test_tables_of_what_was_measured_are_those_of_the_figures(study):
+    name = study.__name__.removeprefix("benchmarks.")
+    document = json.loads((placers.RESULTS / f"{name}.json").read_text())
+    assert (placers.RESULTS / f"{name}.md").read_text() == study.markdown(document["graphs"])
+
+
+def test_what_the_readme_says_of_what_was_measured():
+    graphs = json.loads((placers.RESULTS / "fidelity.json").read_text())["graphs"]
+    assert all(graph["figures"]["held"]["error"] < 0.055 for graph in graphs.values())
+    assert all(len(graph["rows"]) >= 30 for graph in graphs.values())
+    rows = json.loads((placers.RESULTS / "win.json").read_text())["graphs"]["two_towers"]["rows"]
+    seconds = {row["label"]: measured(row) for row in rows}
+    assert min(seconds, key=seconds.__getitem__) == "found"
 
 
 def test_tables_of_speed_are_those_of_the_figures():
