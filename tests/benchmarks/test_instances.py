@@ -24,13 +24,6 @@ from placeto.simulation import simulate_many
 ROWS = {row["instance"]: row for row in json.loads(RESULTS.read_text())["rows"]}
 FEW = 200_000
 LEARNED = {"colocrl": 12_000, "hierarchical": 12_000, "placeto": 4_000}
-# Instances where all seeds came within 2%, and searches that did, of 90.
-REACHED = {
-    "annealing": (30, 90),
-    "colocrl": (29, 89),
-    "hierarchical": (27, 87),
-    "placeto": (29, 89),
-}
 
 
 def all_step_times(problem: PlacementProblem) -> np.ndarray:
@@ -99,8 +92,7 @@ def test_searches_came_as_near_to_the_optimum_as_stated(method):
     assert min(map(min, gaps.values())) > -1e-8
     if method == "annealing":
         assert max(map(max, gaps.values())) < 1e-8
-    near = [sum(gap <= NEAR for gap in own) for own in gaps.values()]
-    assert (near.count(len(SEEDS)), sum(near)) == REACHED[method]
+    assert max(map(max, gaps.values())) <= NEAR
 
 
 @pytest.mark.parametrize(("method", "placements"), LEARNED.items())
