@@ -167,6 +167,7 @@ def page(found: dict[str, Any]) -> str:
             f"{median(times) / start:.2f}",
         ]
         for name, times in found["confirmed"].items()
+        if times  # none if it never ran
     ]
     rounds = len(found["confirmed"]["start"])
     return (
