@@ -13,12 +13,13 @@ import pytest
 from placeto import save_cluster
 
 PARENT = """
-import sys
+import signal, sys
 from dataclasses import replace
 import numpy as np
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.measurement import Effort, Runtime, find_runnable, runtime
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
 path, puppets = sys.argv[1:]
 graph, cluster = load_graph(path), load_cluster("pair.yaml")
 problem = PlacementProblem(graph, cluster, "colocation")

@@ -1,6 +1,5 @@
 """What becomes of processes that die, hang or are interrupted, with some that do so when told."""
 
-import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,10 +97,13 @@ def test_a_placement_that_hangs_is_given_up_at_the_deadline(puppets, problem):
 def test_ctrl_c_leaves_no_process_and_the_next_is_not_answered_for_the_last(
     puppets, problem, monkeypatch
 ):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
     assert works_again(puppets, problem)
     children = list(puppets._children.values())
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Child, "receive", lambda *_: signal.raise_signal(signal.SIGINT))
+        patched.setattr(Child, "receive", interrupted)
         run(puppets, problem)
     assert puppets.process_ids == {}
     assert not any(child.alive for child in children)
