@@ -100,7 +100,8 @@ def step_times(each: Table, found: Runs) -> str:
         for method in each.methods
     ]
     rows.append(["no placement is below", *(_bound(column, found) for column in each.columns)])
-    return table(["", *(f"{column.graph}, {column.cluster}" for column in each.columns)], rows)
+    heading = ["", *(f"{column.graph}, {column.cluster}" for column in each.columns)]
+    return table(heading, rows) + (f"\n{each.remark}\n" if each.remark else "")
 
 
 def reached(each: Table, found: Runs) -> str:
