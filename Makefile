@@ -17,8 +17,7 @@ test: $(INSTALLED)
 
 # Thousands of random problems instead of hundreds.
 test-deep: $(INSTALLED)
-	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest tests/simulation tests/bounds \
-		tests/measurement/test_evaluator.py
+	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest tests/simulation tests/bounds
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

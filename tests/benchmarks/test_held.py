@@ -28,6 +28,14 @@ def test_consumers_wait_for_the_slower_end():
     assert held_step_time(PROBLEM, DEVICES, cost) == pytest.approx(12.0)
 
 
+def test_a_tensor_is_not_there_before_it_is_received():
+    chain = make_graph({"a": 1.0, "b": 2.0, "c": 4.0}, [("a", 4, ["b"]), ("b", 4, ["c"])])
+    problem = make_problem(chain, make_cluster(2))
+    cost = Cost(source=(0.0, 0.0), destination=(0.5, 0.0))
+    # Gone at once, but b begins at 1.5 and c at 4.
+    assert held_step_time(problem, np.array([0, 1, 0]), cost) == pytest.approx(8.0)
+
+
 def test_without_transfers_nothing_is_added():
     dear = Cost((9.0, 9.0), (9.0, 9.0))
     assert held_step_time(PROBLEM, np.zeros(5, dtype=np.int64), dear) == 11.0

@@ -17,7 +17,6 @@ from tests.builders import make_cluster, make_graph, make_problem
 from tests.measurement.conftest import split
 
 NOTHING = Runnable(Path("none"), "", (), (), "")
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 
 class Pretended:
@@ -206,7 +205,6 @@ class Plagued:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not DEEP, reason="minutes; test_recovery has it without TensorFlow")
 def test_many_placements_while_workers_are_killed(runtime: Runtime, pair, saved):
     count, every = 100, 10
     step = saved("two_layers")

@@ -54,25 +54,45 @@ def test_the_same_seed_and_the_same_clock_give_the_same_placement(nmt, method):
     assert found[0] != found[2]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "share"), [*((each, 0.8) for each in AT_ONCE), ("placeto", 0.75)]
+)
 @pytest.mark.parametrize(("groups", "trainings"), [(31, 4), (32, 1)])
-def test_of_few_groups_four_agents_are_trained_one_after_the_other(
-    nmt, method, groups, trainings, monkeypatch
+def test_of_few_groups_four_agents_are_trained_each_by_its_own_schedule(
+    nmt, method, share, groups, trainings, monkeypatch
 ):
     problem = PlacementProblem(nmt.graph, nmt.cluster, groups)
-    incumbent = Incumbent(problem, 240, clock=itertools.count().__next__)
-    made = []
+    budget = 600
+    incumbent = Incumbent(problem, budget, clock=itertools.count().__next__)
+    made, steps = [], []
 
-    def noted(problems, config, *rest, **options):
-        made.append((incumbent.clock() - incumbent.started, config.seed))
-        return Trainer(problems, config, *rest, **options)
+    class Noted(Trainer):
+        def __init__(self, problems, config, *rest, **options):
+            made.append((incumbent.seconds, config.seed))
+            super().__init__(problems, config, *rest, **options)
 
-    monkeypatch.setattr(learned, "Trainer", noted)
+        def step(self, progress):
+            steps.append((len(made) - 1, incumbent.seconds, progress))
+            return super().step(progress)
+
+    monkeypatch.setattr(learned, "Trainer", Noted)
     placer = PLACERS[method]
     placer.run(incumbent, np.random.default_rng(0), placer.config.default)
     begins, seeds = zip(*made, strict=True)
     assert len(set(seeds)) == trainings
-    np.testing.assert_allclose(begins, np.arange(trainings) * 240 / trainings, atol=30)
+    ends = np.arange(1, trainings + 1) * budget / trainings
+    np.testing.assert_allclose(begins, [0, *ends[:-1]], atol=50)
+    for number, instant, progress in steps:
+        over = (instant - begins[number]) / (share * (ends[number] - begins[number]))
+        assert progress == pytest.approx(over, abs=0.1)
+    assert [number for number, _, _ in steps].count(0) >= 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_budget_too_short_for_anything_has_a_placement(nmt, method):
+    placement = place(nmt, method, budget_seconds=1e-9)
+    assert placement.evaluations > 0
+    assert placement.devices.shape == (24,)
 
 
 @pytest.mark.parametrize("method", METHODS)
