@@ -34,6 +34,8 @@ def test_what_the_readme_says_of_what_was_measured():
     graphs = json.loads((placers.RESULTS / "fidelity.json").read_text())["graphs"]
     assert all(graph["figures"]["held"]["error"] < 0.055 for graph in graphs.values())
     assert all(len(graph["rows"]) >= 30 for graph in graphs.values())
+    agree = [f"{graph['again']['spearman']:.2f}" for graph in graphs.values()]
+    assert "by {}, {} and {} only".format(*agree) in " ".join(TEXT.split())
     rows = json.loads((placers.RESULTS / "win.json").read_text())["graphs"]["two_towers"]["rows"]
     seconds = {row["label"]: measured(row) for row in rows}
     assert min(seconds, key=seconds.__getitem__) == "found"

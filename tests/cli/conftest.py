@@ -23,6 +23,14 @@ class Result:
         """The one JSON document on stdout; NaN and infinity are none."""
         return json.loads(self.out, parse_constant=pytest.fail)
 
+    @property
+    def complaint(self) -> str:
+        """The line by which bad input was refused, maybe after lines of progress."""
+        assert (self.status, self.out) == (2, "")
+        last = self.err.splitlines()[-1]
+        assert last.startswith("placeto: error: ")
+        return last
+
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):

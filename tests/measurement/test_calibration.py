@@ -8,21 +8,17 @@ import numpy as np
 import pytest
 
 from placeto import (
-    Channel,
-    Cluster,
-    Device,
     PlacementProblem,
     PlacetoError,
     load_cluster,
     load_graph,
     simulate,
 )
-from placeto.launch import Launch
 from placeto.measurement import Effort, Measurement, Runnable, Runtime
 from placeto.measurement.calibration import calibrate, save_calibration
 from placeto.measurement.calibration.calibrate import calibrated_kinds, without_inputs
 from tests.builders import make_graph
-from tests.measurement.traces import W0, W1, op, run_metadata
+from tests.measurement.traces import W0, W1, WORKERS, op, run_metadata
 
 STEP_OVERHEAD = 1e-3
 GRAPH = replace(
@@ -34,21 +30,12 @@ GRAPH = replace(
     op_types=["Placeholder", *["Op"] * 19],
     meta={"run": {"sha256": "0"}, "source": "by hand"},
 )
-GUESS = Cluster(
-    "pair",
-    (
-        Device("d0", "k", 10**9, tensorflow="/job:worker/task:0/device:CPU:0"),
-        Device("d1", "k", 10**9, tensorflow="/job:worker/task:1/device:CPU:0"),
-    ),
-    (Channel("up", ("d0",), ("d1",), 1.0), Channel("down", ("d1",), ("d0",), 1.0)),
-    launch=Launch(),
-)
 TRUTH = replace(
-    GUESS,
-    devices=tuple(replace(each, launch_overhead_seconds=2e-4) for each in GUESS.devices),
+    WORKERS,
+    devices=tuple(replace(each, launch_overhead_seconds=2e-4) for each in WORKERS.devices),
     channels=(
-        replace(GUESS.channels[0], bandwidth=1e9, latency_seconds=2e-4, overhead_seconds=3e-5),
-        replace(GUESS.channels[1], bandwidth=2e9, latency_seconds=1e-4, overhead_seconds=5e-5),
+        replace(WORKERS.channels[0], bandwidth=1e9, latency_seconds=2e-4, overhead_seconds=3e-5),
+        replace(WORKERS.channels[1], bandwidth=2e9, latency_seconds=1e-4, overhead_seconds=5e-5),
     ),
 )
 
@@ -77,10 +64,10 @@ def runnable(tmp_path):
 
 @pytest.fixture
 def calibration(monkeypatch, runnable):
-    assert [str(device) for device in GUESS.tensorflow_devices()] == [W0, W1]
+    assert [str(device) for device in WORKERS.tensorflow_devices()] == [W0, W1]
     monkeypatch.setattr(Runtime, "measure", run_on_truth)
     said = []
-    found = calibrate(GUESS, [(GRAPH, runnable)], Effort(1, 5), 2, said.append)
+    found = calibrate(WORKERS, [(GRAPH, runnable)], Effort(1, 5), 2, said.append)
     assert said[:2] == ["running by hand on d0", "running by hand on d1"]
     assert "sending from d0 to d1" in said
     return found
@@ -153,12 +140,12 @@ def test_what_cannot_be_written_as_a_whole_is_not_written(calibration, runnable,
 
 def test_a_calibrated_cluster_can_be_calibrated_again():
     cluster = replace(
-        GUESS,
+        WORKERS,
         name="pair-calibrated",
-        devices=tuple(replace(each, kind="pair-k") for each in GUESS.devices),
+        devices=tuple(replace(each, kind="pair-k") for each in WORKERS.devices),
     )
     assert calibrated_kinds(cluster) == {"pair-k": "pair-k"}
-    assert calibrated_kinds(GUESS) == {"k": "pair-k"}
+    assert calibrated_kinds(WORKERS) == {"k": "pair-k"}
 
 
 def test_tensors_of_inputs_are_left_out_and_no_others():
@@ -175,9 +162,9 @@ def test_an_op_that_a_kind_cannot_run_stays_so(monkeypatch, runnable):
     seconds = GRAPH.op_seconds["k"].copy()
     seconds[5] = np.inf
     both = {"k": GRAPH.op_seconds["k"], "gpu": seconds}
-    devices = (GUESS.devices[0], replace(GUESS.devices[1], kind="gpu"))
+    devices = (WORKERS.devices[0], replace(WORKERS.devices[1], kind="gpu"))
     monkeypatch.setattr("tests.measurement.test_calibration.TRUTH", replace(TRUTH, devices=devices))
-    cluster = replace(GUESS, devices=devices)
+    cluster = replace(WORKERS, devices=devices)
     given = replace(GRAPH, op_seconds=both)
     (graph,) = calibrate(cluster, [(given, runnable)], Effort(1, 5), 1, str).graphs
     assert graph.op_seconds["pair-gpu"][5] == np.inf
@@ -189,11 +176,13 @@ def test_a_kind_without_a_column_is_taken_to_run_every_op(monkeypatch, runnable)
     def run(runtime, problem, devices, runnable, effort, *, traces=0):
         seconds = np.full(problem.graph.num_ops, 1e-3 if len(runnable.targets) == 0 else 0.0)
         known = replace(problem.graph, op_seconds={"k": seconds})
-        known_problem = PlacementProblem(known, GUESS, problem.op_group)
+        known_problem = PlacementProblem(known, WORKERS, problem.op_group)
         return run_on_truth(runtime, known_problem, devices, runnable, effort, traces=traces)
 
     monkeypatch.setattr(Runtime, "measure", run)
-    cluster = replace(GUESS, devices=tuple(replace(each, kind="other") for each in GUESS.devices))
+    cluster = replace(
+        WORKERS, devices=tuple(replace(each, kind="other") for each in WORKERS.devices)
+    )
     (graph,) = calibrate(cluster, [(GRAPH, runnable)], Effort(1, 5), 1, str).graphs
     assert graph.op_seconds["pair-other"] == pytest.approx(np.full(20, 1e-3), rel=0.01)
 
@@ -202,7 +191,7 @@ def test_a_graph_that_cannot_be_run(monkeypatch, runnable):
     failed = Measurement(reason="worker 0 was killed")
     monkeypatch.setattr(Runtime, "measure", lambda *arguments, **options: failed)
     with pytest.raises(PlacetoError, match="graph 'by hand' on 'd0': cannot be run: worker 0 was"):
-        calibrate(GUESS, [(GRAPH, runnable)], Effort(1, 5), 1, str)
+        calibrate(WORKERS, [(GRAPH, runnable)], Effort(1, 5), 1, str)
 
 
 def test_a_folder_that_cannot_be_written(calibration, runnable, tmp_path):

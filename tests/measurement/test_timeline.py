@@ -4,31 +4,21 @@ import json
 
 import pytest
 
-from placeto import Channel, Cluster, Device, simulate
+from placeto import simulate
 from placeto.files import read_json
-from placeto.launch import Launch
 from placeto.measurement import Measurement
 from placeto.measurement.timeline import save_side_by_side, side_by_side
 from placeto.problem import PlacementProblem
 from tests.builders import make_graph
-from tests.measurement.traces import W0, W1, op, received, run_metadata
+from tests.measurement.traces import W0, W1, WORKERS, op, received, run_metadata
 
-CLUSTER = Cluster(
-    "pair",
-    (
-        Device("d0", "k", 10**9, tensorflow="/job:worker/task:0/device:CPU:0"),
-        Device("d1", "k", 10**9, tensorflow="/job:worker/task:1/device:CPU:0"),
-    ),
-    (Channel("up", ("d0",), ("d1",), 1e6), Channel("down", ("d1",), ("d0",), 1e6)),
-    launch=Launch(),
-)
 NAMES = {"process_name", "process_sort_index", "thread_name", "thread_sort_index"}
 
 
 @pytest.fixture
 def document(tmp_path):
     graph = make_graph({"a": 1e-3, "b": 2e-3, "c": 1e-3}, [("a", 1000, ["b"]), ("b", 10, ["c"])])
-    problem = PlacementProblem(graph, CLUSTER, "none")
+    problem = PlacementProblem(graph, WORKERS, "none")
     trace = run_metadata(
         w0=[
             op("a", 100, (1, 900), 1000),

@@ -1,9 +1,21 @@
-"""Traced steps, made by hand."""
+"""Traced steps, made by hand, and two workers that they may be of."""
 
 from typing import Any
 
+from placeto import Channel, Cluster, Device
+from placeto.launch import Launch
+
 W0, W1 = (f"/job:worker/replica:0/task:{task}/device:CPU:0" for task in (0, 1))
 STREAM = "/device:GPU:0/stream:all"
+WORKERS = Cluster(
+    "pair",
+    (
+        Device("d0", "k", 10**9, tensorflow="/job:worker/task:0/device:CPU:0"),
+        Device("d1", "k", 10**9, tensorflow="/job:worker/task:1/device:CPU:0"),
+    ),
+    (Channel("up", ("d0",), ("d1",), 1e6), Channel("down", ("d1",), ("d0",), 1e6)),
+    launch=Launch(),
+)
 
 
 def op(
