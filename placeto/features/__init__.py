@@ -1,5 +1,7 @@
 """What a policy sees, as arrays: the one source for environments and networks."""
 
+from pathlib import Path
+
 from placeto.features.attributes import (
     Features,
     StaticFeatures,
@@ -10,6 +12,9 @@ from placeto.features.attributes import (
     static_features,
     update_node_features,
 )
+from placeto.jit import drop_stale_kernels
+
+drop_stale_kernels(Path(__file__).parent, "simulation")
 
 __all__ = [
     "Features",
