@@ -23,12 +23,14 @@ from placeto.simulation.run import read
 from placeto.simulation.state import OPS, State, begin, view
 from placeto.training.sweeps import Guide
 
-# Columns of `Chain.numbers`: costs of the present and the best placement, the latter's step time,
-# placements simulated.
-COST, BEST_COST, BEST_STEP_TIME, EVALUATIONS = range(4)
-# How often a simulation is looked at on its way, and what may be lost in adding up in another
-# order, as a share of the step.
-SLICES, ROUNDING = 3, 1e-9
+# Columns of `Chain.numbers`: what the present placement costs, the best one's rank and step time,
+# placements simulated; simulations that were looked at on their way, and those given up.
+COST, BEST_RANK, BEST_STEP_TIME, EVALUATIONS, LOOKED_AT, GIVEN_UP = range(6)
+UNFIT = 1e15  # above every step time, and no more than bytes can be added to
+SLICES = 3  # of a simulation, between which it is looked at
+# To look takes time, too: if less than this share is given up, only one of so many is looked at.
+PAYS, RARELY = 0.25, 16
+ROUNDING = 1e-9  # what adding up in another order may change, as a share of the step
 EVENLY = 0.3  # the share of proposals whose kind is drawn evenly
 MEMORY = 500.0  # proposals of a kind after which earlier ones count half
 SMALLEST = 1e-300
@@ -38,9 +40,9 @@ class Chain(NamedTuple):
     """Where a chain stands."""
 
     present: Ints  # (num_groups,) devices
-    best: Ints  # (num_groups,) the cheapest placement that it has met
+    best: Ints  # (num_groups,) the placement of lowest rank that it has accepted
     best_peak: Ints  # (num_devices,) bytes of that
-    numbers: Floats  # (4,)
+    numbers: Floats  # (6,)
     tried: Floats  # (NUM_KINDS,) how often each kind was proposed; earlier ones count less
     gained: Floats  # (NUM_KINDS,) how often that was accepted and cheaper, likewise
 
@@ -55,9 +57,15 @@ class Task(NamedTuple):
     scale: float  # s, in which memory over the limit is reckoned
 
 
-def new_chain(devices: Ints, peak: Ints, step_time: float, cost: float) -> Chain:
-    """A chain that starts from a placement."""
-    numbers = np.array([cost, cost, step_time, 0.0])
+@njit(cache=True)
+def rank(step_time: float, over: float) -> float:  # pragma: no cover
+    """Orders placements as the incumbent does: what fits, by step time; then by bytes over."""
+    return UNFIT + over if over > 0 else step_time
+
+
+def new_chain(devices: Ints, peak: Ints, step_time: float, cost: float, over: float) -> Chain:
+    """A chain that starts from a placement of so many seconds, which is so many bytes over."""
+    numbers = np.array([cost, rank(step_time, over), step_time, 0.0, 0.0, 0.0])
     return Chain(
         devices.copy(), devices.copy(), peak.copy(), numbers, np.zeros(NUM_KINDS),
         np.zeros(NUM_KINDS),
@@ -109,7 +117,7 @@ def run_chain(
     begin(c, chain.present, s)
     advance(c, s, 0, OPS)
     step_time = read(s, peak, nothing)
-    for _ in range(proposals):
+    for number in range(proposals):
         kind = draw_kind(chain.tried, chain.gained, kinds, EVENLY, rng)
         candidate[:] = chain.present
         if kind < NUM_MOVES:
@@ -119,14 +127,18 @@ def run_chain(
                 c, task.guide, space, s, step_time, peak, opinion, GUIDED[kind - NUM_MOVES],
                 candidate, rng,
             )  # fmt: skip
-        if not differs(candidate, chain.present):
+        if (candidate == chain.present).all():
             continue
         # The rule's draw comes first: what cannot pass is not simulated to its end.
         limit = numbers[COST] - temperature * np.log(max(rng.random(), SMALLEST))
-        cost = simulated_cost(
-            c, candidate, t, task.after, left, memory_limit, scale, whole, limit
+        often = numbers[GIVEN_UP] >= PAYS * numbers[LOOKED_AT]
+        slices = SLICES if often or number % RARELY == 0 else 1
+        cost, given_up = simulated_cost(
+            c, candidate, t, task.after, left, memory_limit, scale, whole, limit, slices
         )  # fmt: skip
         numbers[EVALUATIONS] += 1
+        numbers[LOOKED_AT] += slices > 1
+        numbers[GIVEN_UP] += given_up
         chain.tried[kind] += 1
         if chain.tried[kind] > MEMORY:
             chain.tried[kind] /= 2
@@ -140,19 +152,11 @@ def run_chain(
         forget(opinion)
         numbers[COST] = cost
         chain.present[:] = candidate
-        if cost < numbers[BEST_COST]:
-            numbers[BEST_COST], numbers[BEST_STEP_TIME] = cost, step_time
+        found = rank(step_time, bytes_over(s, memory_limit))
+        if found < numbers[BEST_RANK]:
+            numbers[BEST_RANK], numbers[BEST_STEP_TIME] = found, step_time
             chain.best[:] = candidate
             chain.best_peak[:] = peak
-
-
-@njit(cache=True)
-def differs(devices: Ints, others: Ints) -> bool:  # pragma: no cover
-    """Whether two placements are not the same."""
-    for group in range(len(devices)):
-        if devices[group] != others[group]:
-            return True
-    return False
 
 
 @njit(cache=True)
@@ -166,10 +170,11 @@ def simulated_cost(
     scale: float,
     whole: int,
     limit: float,
-) -> float:  # pragma: no cover
-    """What a placement costs, as `placement_costs` has it; infinite if above a limit.
+    slices: int,
+) -> tuple[float, bool]:  # pragma: no cover
+    """What a placement costs, as `placement_costs` has it; infinite if that is above a limit.
 
-    The simulation ends as soon as it is certain to be above the limit.
+    The simulation is given up as soon as it is seen to be above the limit.
 
     Args:
         c: the compiled problem.
@@ -181,18 +186,23 @@ def simulated_cost(
         scale: seconds that memory over the limit is reckoned in.
         whole: bytes of the graph.
         limit: seconds.
+        slices: of the simulation, between which it is looked at.
+
+    Returns:
+        The cost in seconds, and whether the simulation was given up.
     """
     num_kept = len(c.missing)
     begin(c, devices, s)
-    s.op_start[:] = NOT_STARTED
-    for number in range(1, SLICES):
-        advance(c, s, num_kept * (SLICES - number) // SLICES, OPS)
+    if slices > 1:
+        s.op_start[:] = NOT_STARTED
+    for number in range(1, slices):
+        advance(c, s, num_kept * (slices - number) // slices, OPS)
         least = least_step_time(c, s, after, left)
         if _cost(least, s, memory_limit, scale, whole) > limit * (1 + ROUNDING):
-            return np.inf
+            return np.inf, True
     advance(c, s, 0, OPS)
     cost = _cost(s.clock[0], s, memory_limit, scale, whole)
-    return cost if cost <= limit else np.inf
+    return cost if cost <= limit else np.inf, False
 
 
 @njit(cache=True)

@@ -13,13 +13,14 @@ from placeto.models.scoring import Weights
 from placeto.placers.annealing.moves import neighbourhood
 from placeto.placers.annealing.search import TEMPERATE_GROUPS, placement_costs
 from placeto.placers.auto.chain import (
-    BEST_COST,
+    BEST_RANK,
     BEST_STEP_TIME,
     EVALUATIONS,
     Chain,
     Task,
     go_on_from,
     new_chain,
+    rank,
     run_chain,
 )
 from placeto.placers.auto.config import AutoConfig
@@ -97,7 +98,7 @@ def search(
             pace = CHUNK_SECONDS / max(time.perf_counter() - began, 1e-6)
             proposals = max(1, int(proposals * min(pace, 2.0)))
             for worker in workers:
-                _take(incumbent, worker.chain, scale)
+                _take(incumbent, worker.chain)
             if spent * REPORTS >= reports:
                 reports += 1
                 incumbent.progress(
@@ -119,11 +120,11 @@ def share_spent(incumbent: Incumbent, config: AutoConfig) -> float:
     return incumbent.seconds / incumbent.budget_seconds
 
 
-def _take(incumbent: Incumbent, chain: Chain, scale: float) -> None:
+def _take(incumbent: Incumbent, chain: Chain) -> None:
     """Offers what a chain has found since the last time."""
     count = int(chain.numbers[EVALUATIONS])
     chain.numbers[EVALUATIONS] = 0
-    if chain.numbers[BEST_COST] < _cost(incumbent, scale):
+    if chain.numbers[BEST_RANK] < rank(incumbent.step_time, _over(incumbent)):
         fits = bool((chain.best_peak <= incumbent.problem.memory_limit).all())
         outcomes = Outcomes(
             step_time=np.array([chain.numbers[BEST_STEP_TIME]]),
@@ -139,7 +140,7 @@ def _take(incumbent: Incumbent, chain: Chain, scale: float) -> None:
 def _worker(incumbent: Incumbent, task: Task, rng: np.random.Generator) -> Worker:
     present, peak = _best(incumbent)
     cost = _cost(incumbent, task.scale)
-    chain = new_chain(present, peak, incumbent.step_time, cost)
+    chain = new_chain(present, peak, incumbent.step_time, cost, _over(incumbent))
     return Worker(chain, buffers(task.compiled, 2), rng)
 
 
@@ -147,6 +148,12 @@ def _best(incumbent: Incumbent) -> tuple[Ints, Ints]:
     """The best placement so far and its peak memory."""
     assert incumbent.devices is not None and incumbent.peak_memory is not None
     return incumbent.devices, incumbent.peak_memory
+
+
+def _over(incumbent: Incumbent) -> float:
+    """Bytes by which the best placement so far exceeds the devices' memory, in all."""
+    _, peak = _best(incumbent)
+    return float(np.maximum(peak - incumbent.problem.memory_limit, 0).sum())
 
 
 def _cost(incumbent: Incumbent, scale: float) -> float:

@@ -1,5 +1,7 @@
 """What a simulation cannot end before, against where it ends."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,8 +77,8 @@ def test_no_step_ends_before_what_is_said_on_the_way(case, slices):
     assert all(least <= s.clock[0] * (1 + 1e-9) for least in said)
 
 
-@given(case=large_placed(), share=st.floats(0.2, 2.0))
-def test_what_is_given_up_is_above_the_limit_and_nothing_else(case, share):
+@given(case=large_placed(), share=st.floats(0.2, 2.0), slices=st.integers(1, 5))
+def test_what_is_given_up_is_above_the_limit_and_nothing_else(case, share, slices):
     problem, devices = case
     devices = allowed(problem, devices)
     outcomes = simulate_many(problem, devices[None])
@@ -84,12 +86,25 @@ def test_what_is_given_up_is_above_the_limit_and_nothing_else(case, share):
     cost = placement_costs(problem, outcomes.step_time, outcomes.peak_memory, 3.0)[0]
     c, s = started(problem, devices)
     for limit in (cost, cost * share, np.inf):
-        found = simulated_cost(
+        found, given_up = simulated_cost(
             c, devices, s, paths_after(problem), np.empty(problem.num_devices),
-            problem.memory_limit, 3.0, whole, limit,
+            problem.memory_limit, 3.0, whole, limit, slices,
         )  # fmt: skip
         if found == np.inf:
             assert limit < cost
         else:
+            assert not given_up
             assert found == pytest.approx(cost, rel=1e-12)
             assert found <= limit
+
+
+def test_a_simulation_is_given_up_halfway():
+    # Four ops of 1 s in a row; from the first on it is certain that they take 4 s.
+    graph = make_graph(dict.fromkeys("abcd", 1.0), [(a, 0, [b]) for a, b in pairwise("abcd")])
+    problem = make_problem(graph, make_cluster(2))
+    c, s = started(problem, [0, 0, 0, 0])
+    known = (paths_after(problem), np.empty(2), problem.memory_limit, 1.0, 1)
+    assert simulated_cost(c, np.zeros(4, np.int64), s, *known, 3.9, 4) == (np.inf, True)
+    assert s.clock[0] == 1.0
+    assert simulated_cost(c, np.zeros(4, np.int64), s, *known, 3.9, 1) == (np.inf, False)
+    assert simulated_cost(c, np.zeros(4, np.int64), s, *known, 4.0, 4) == (4.0, False)

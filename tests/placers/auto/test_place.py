@@ -1,5 +1,7 @@
 """The placer as a whole: its parts, its budget, what it says."""
 
+from itertools import pairwise
+
 import numba
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from placeto.placers.auto import AutoConfig, search
 from placeto.placers.auto import place as module
 from placeto.placers.auto.chain import BEST_STEP_TIME
 from placeto.placers.auto.place import place_auto
+from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import pinned
 
@@ -132,6 +135,36 @@ def test_leaves_what_does_not_fit(seed):
     incumbent = found(make_problem(graph, make_cluster(3, memory=40)), 1000, seed)
     assert incumbent.feasible
     assert incumbent.step_time == 4.0
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), memory=st.sampled_from([25, 65, 85]))
+def test_nothing_that_a_chain_has_met_is_better(seed, memory):
+    # Ops in a row: fastest on one device, where they do not fit; of the cuts, short ones are best.
+    sizes = [5, 1, 6, 2, 7, 3, 8]
+    graph = make_graph(
+        dict.fromkeys("abcdefgh", 1.0),
+        [(a, size, [b]) for (a, b), size in zip(pairwise("abcdefgh"), sizes, strict=True)],
+        param_bytes=dict.fromkeys("abcdefgh", 10),
+    )
+    problem = make_problem(graph, make_cluster(2, memory=memory))
+    met = []
+
+    def noted(task, chain, *rest, original=search.run_chain):
+        original(task, chain, *rest)
+        met.append(chain.present.copy())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "run_chain", noted)
+        patch.setattr(search, "CHUNK", 1)
+        incumbent = found(problem, 1500, seed, chains=1)
+    outcomes = simulate_many(problem, np.array(met))
+    over = np.maximum(outcomes.peak_memory - problem.memory_limit, 0).sum(axis=1)
+    best = min(zip(over.tolist(), outcomes.step_time.tolist(), strict=True))
+    excess = np.maximum(incumbent.peak_memory - problem.memory_limit, 0).sum()
+    assert excess <= best[0]
+    if excess == best[0] == 0:
+        assert incumbent.step_time <= best[1]
 
 
 def test_is_far_ahead_of_its_heuristics(nmt):
