@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import torch
 
-from placeto.models import PlacetoPolicy
+from placeto.models.policy import PlacetoPolicy
 from placeto.problem import PlacementProblem
 from placeto.simulation import EvaluatedBatch
 from placeto.training import Trainer, TrainingConfig, rollout, trainer

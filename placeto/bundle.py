@@ -1,4 +1,4 @@
-"""Finding what ships with the package: graphs, cluster presets."""
+"""Finding what ships with the package: graphs, cluster presets, policies."""
 
 import difflib
 import os.path
@@ -7,7 +7,11 @@ from pathlib import Path
 from placeto.errors import PlacetoError
 
 DATA = Path(__file__).parent / "data"
-FOLDERS = {"graphs": DATA / "graphs", "clusters": Path(__file__).parent / "presets"}
+FOLDERS = {
+    "graphs": DATA / "graphs",
+    "clusters": Path(__file__).parent / "presets",
+    "policies": DATA / "policies",
+}
 
 
 def names(folder: str, suffixes: tuple[str, ...]) -> list[str]:
@@ -24,7 +28,7 @@ def find(folder: str, suffixes: tuple[str, ...], source: str | Path) -> Path:
     """The file of a bundled name, or `source` itself if it is a file.
 
     Args:
-        folder: `graphs` or `clusters`.
+        folder: a key of `FOLDERS`.
         suffixes: endings that a bundled file of that folder may have.
         source: a bundled name or a path.
 

@@ -4,17 +4,20 @@ import contextlib
 from pathlib import Path
 
 
-def drop_stale_kernels(folder: Path) -> None:
-    """Removes what numba compiled from other versions of a folder's files.
+def drop_stale_kernels(folder: Path, *called: str) -> None:
+    """Removes what numba compiled from other versions of a folder's files, or of what they call.
 
     numba notices when the file of a function changes, not when that of a function it calls does:
     after an update, old and new code would work on the same arrays.
 
     Args:
         folder: of a package whose compiled functions call each other across its files.
+        called: rooms of the package, such as `simulation`, whose compiled functions these call,
+            too.
     """
-    files = sorted(folder.glob("*.py"))
-    stamp = "\n".join(f"{f.name} {(s := f.stat()).st_mtime_ns} {s.st_size}" for f in files)
+    rooms = [Path(__file__).parent / room for room in called]
+    files = [file for place in (folder, *rooms) for file in sorted(place.glob("*.py"))]
+    stamp = "\n".join(f"{f} {(s := f.stat()).st_mtime_ns} {s.st_size}" for f in files)
     cache = folder / "__pycache__"
     mark = cache / "kernels.stamp"
     # Where nothing can be written, numba keeps nothing either, but elsewhere and by version.

@@ -38,6 +38,8 @@ class Placement:
         interrupted: whether Ctrl-C ended the search before its time.
         lower_bound: seconds that the placer has proven no feasible placement to be below; 0 if
             it proves nothing, infinite if there is no feasible placement.
+        found_by: the part of the placer that found it, of a placer that is made of several; else
+            the placer.
         trace: how the search went: of each feasible placement that was the fastest until then,
             placements simulated, seconds since the start, and its step time in seconds.
         settings: the settings the placer was given, where they are not its own.
@@ -56,6 +58,7 @@ class Placement:
     wall_seconds: float = 0.0
     interrupted: bool = False
     lower_bound: float = 0.0
+    found_by: str = "given"
     trace: tuple[tuple[int, float, float], ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     candidates: tuple[Ints, ...] = ()

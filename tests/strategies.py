@@ -175,6 +175,24 @@ def placements(problem: PlacementProblem) -> st.SearchStrategy[list[int]]:
 
 
 @st.composite
+def pinned(draw: st.DrawFn, max_ops: int = 20) -> PlacementProblem:
+    """A random problem of which some groups are pinned to a device that they may be on."""
+    problem = draw(problems(max_ops))
+    pins = {
+        group: draw(st.sampled_from(np.flatnonzero(problem.allowed[group]).tolist()))
+        for group in draw(st.sets(st.integers(0, problem.num_groups - 1), max_size=4))
+    }
+    return PlacementProblem(problem.graph, problem.cluster, problem.op_group, pins=pins)
+
+
+def allowed_placements(problem: PlacementProblem) -> st.SearchStrategy[list[int]]:
+    """Random devices for the groups, of those that each may be on."""
+    return st.tuples(
+        *(st.sampled_from(np.flatnonzero(row).tolist()) for row in problem.allowed)
+    ).map(list)
+
+
+@st.composite
 def placed(draw: st.DrawFn, max_ops: int = 60) -> tuple[PlacementProblem, list[int]]:
     """A random problem with a random placement."""
     problem = draw(problems(max_ops))

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from placeto import jit
+
 CALLED = "from numba import njit\n@njit(cache=True)\ndef called():\n    return {}\n"
 CALLING = """
 from numba import njit
@@ -46,3 +48,22 @@ def test_a_changed_callee_is_compiled_anew(tmp_path: Path, guarded: bool) -> Non
     os.utime(package / "called.py", (later, later))
     # Without the guard numba still answers 1; should that change, the guard can go.
     assert result(tmp_path) == (2 if guarded else 1)
+
+
+def test_kernels_are_dropped_where_what_they_call_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
+    calling, called, other = (tmp_path / name for name in ("calling", "called", "other"))
+    for folder in (calling, called, other):
+        (folder / "__pycache__").mkdir(parents=True)
+        (folder / "code.py").write_text("")
+    jit.drop_stale_kernels(calling, "called")
+    kept = calling / "__pycache__" / "code.nbc"
+    kept.touch()
+    (other / "code.py").write_text("# changed")
+    jit.drop_stale_kernels(calling, "called")
+    assert kept.exists()
+    (called / "code.py").write_text("# changed")
+    jit.drop_stale_kernels(calling, "called")
+    assert not kept.exists()

@@ -27,7 +27,7 @@ class Command:
 
     Attributes:
         module: of `placeto.cli`, where `run` is.
-        arguments: the dataclass in it.
+        arguments: the dataclass in it, or a function that finds it by the command line.
         summary: one line for `placeto --help`.
     """
 
@@ -46,7 +46,8 @@ COMMANDS = {
     "simulate": Command("simulate", "Simulate", "step time, memory and timeline of a placement"),
     "measure": Command("measure", "Measure", "step time of a placement that is run for real"),
     "calibrate": Command("calibrate", "Calibrate", "op times and channels of real devices"),
-    "train": Command("train", "Train", "train a policy"),
+    "train": Command("train", "arguments_of", "train a policy"),
+    "evaluate": Command("evaluate", "Evaluate", "what a trained policy is worth on other graphs"),
 }
 
 
@@ -99,8 +100,11 @@ def _dispatch(arguments: list[str]) -> int:
 
     command = COMMANDS[name]
     module = importlib.import_module(f"placeto.cli.{command.module}")
+    kind = getattr(module, command.arguments)
+    if not isinstance(kind, type):
+        kind = kind(arguments[1:])
     try:
-        parsed = parse(getattr(module, command.arguments), arguments[1:], f"placeto {name}")
+        parsed = parse(kind, arguments[1:], f"placeto {name}")
     except HelpShown:
         return 0
     status: int = module.run(parsed)

@@ -13,6 +13,7 @@ from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
 from placeto.placers.registry import find_config
 from placeto.problem import PlacementProblem
+from placeto.zoo.folders import load_graphs
 
 Json = bool
 Graph = Positional[str]
@@ -20,6 +21,8 @@ File = Annotated[str | None, arg(metavar="FILE")]
 OutputFile = Annotated[str | None, arg(aliases=["-o"], metavar="FILE")]
 GroupingText = Annotated[str, arg(metavar="none|colocation|auto|N")]
 ClusterName = Annotated[str, arg(metavar="PRESET|FILE")]
+ClusterNames = Annotated[tuple[str, ...], arg(metavar="PRESET|FILE …")]
+GraphNames = Annotated[tuple[str, ...], arg(metavar="GRAPH|FAMILY …")]
 Settings = UseAppendAction[Annotated[tuple[str, ...], arg(name="set", metavar="NAME=VALUE")]]
 Pins = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GROUP=DEVICE")]]
 
@@ -54,6 +57,42 @@ class ProblemArguments:
             return problem
         # The groups of the pinned ops are known only by now; grouping again would be slow.
         return replace(problem, grouping=problem.op_group, pins=parse_pins(self.pin, problem))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemsArguments:
+    """What describes many problems: each graph on each cluster.
+
+    Attributes:
+        graphs: Bundled graphs, graph files, families (family:cifar10), or folders that `placeto
+            extract family:NAME -o DIR` made.
+        cluster: Presets (see `placeto list`) or cluster files; every graph is placed on each.
+        grouping: Which ops are placed together: none, colocation, auto, or at most N groups.
+    """
+
+    graphs: GraphNames
+    cluster: ClusterNames
+    grouping: GroupingText = "auto"
+
+    def problems(
+        self, split: str | None, graphs: tuple[str, ...] | None = None
+    ) -> list[PlacementProblem]:
+        """Every graph on every cluster, graph by graph.
+
+        Args:
+            split: which graphs of the families.
+            graphs: other ones than `graphs`.
+
+        Raises:
+            PlacetoError: see `load_graphs` and `PlacementProblem`.
+        """
+        clusters = [load_cluster(name) for name in dict.fromkeys(self.cluster)]
+        grouping = parse_grouping(self.grouping)
+        return [
+            PlacementProblem(graph, cluster, grouping)
+            for graph in load_graphs(self.graphs if graphs is None else graphs, split)
+            for cluster in clusters
+        ]
 
 
 def parse_grouping(text: str) -> Grouping:

@@ -4,14 +4,19 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional, arg
 
+from placeto.cli import INTERRUPTED
 from placeto.cli.output import check_outputs, note, print_json
 from placeto.cli.progress import progress
 from placeto.errors import PlacetoError
+from placeto.graph import ComputationGraph, save_graph
+from placeto.zoo.families import is_synthetic, members, parse_family, parse_member
+from placeto.zoo.folders import cache_folder, graph_path, is_reference, synthetic_member
 
 SUFFIXES = (".json", ".json.gz")
 
@@ -22,28 +27,34 @@ class Extract:
 
     Attributes:
         source: `keras:InceptionV3?batch=32` (any Keras Application), `zoo:nmt?layers=4`,
-            `my.module:make_step`, a GraphDef file or a SavedModel folder.
-        output: Graph file to write, .json or .json.gz; the runnable GraphDef is put beside it.
+            `my.module:make_step`, a GraphDef file or a SavedModel folder; `family:cifar10` for all
+            graphs of a family, `family:cifar10?number=7` for one.
+        output: Graph file to write, .json or .json.gz; the runnable GraphDef is put beside it. Of
+            a family, a folder, by default in the cache; what it has already is kept.
+        workers: Of a family, how many graphs to extract at a time; by default one a core.
         json: Print one JSON document instead of text.
     """
 
     source: Positional[str]
-    output: Annotated[str, arg(aliases=["-o"], metavar="FILE")]
+    output: Annotated[str | None, arg(aliases=["-o"], metavar="FILE|DIR")] = None
+    workers: Annotated[int | None, arg(metavar="N")] = None
     json: bool = False
 
 
 def run(arguments: Extract) -> int:
-    """Extracts and writes the graph and its GraphDef."""
+    """Extracts and writes the graph and its GraphDef, or those of a family."""
+    if is_reference(arguments.source) and "?" not in arguments.source:
+        return _family(arguments)
+    if arguments.workers is not None:
+        raise PlacetoError("--workers goes with a whole family, such as family:cifar10")
+    if arguments.output is None:
+        raise PlacetoError(
+            "missing from placeto extract: -o FILE, --output FILE; see placeto extract --help"
+        )
     if not arguments.output.endswith(SUFFIXES):
         raise PlacetoError(f"{arguments.output}: a graph file's name ends in .json or .json.gz")
     check_outputs(arguments.output)
-    from placeto.extraction import extract
-
-    # Every stage of an extraction is worth a line; there are few.
-    with _stdout_to_stderr(), progress("extract", interval_seconds=0) as report:
-        extraction = extract(arguments.source, progress=report)
-        beside = extraction.save(arguments.output)
-    graph = extraction.graph
+    graph, beside = _extracted(arguments.source, arguments.output)
     for warning in graph.meta.get("warnings", ()):
         note(f"warning: {warning}")
     if arguments.json:
@@ -52,7 +63,7 @@ def run(arguments: Extract) -> int:
                 "graph": graph.name,
                 "source": arguments.source,
                 "output": arguments.output,
-                "graph_def": str(beside),
+                "graph_def": None if beside is None else str(beside),
                 "ops": graph.num_ops,
                 "tensors": graph.num_tensors,
                 "edges": graph.num_edges,
@@ -62,7 +73,48 @@ def run(arguments: Extract) -> int:
             }
         )
     else:
-        note(f"{graph.num_ops} ops are in {arguments.output}, the GraphDef is in {beside}")
+        found = "" if beside is None else f", the GraphDef is in {beside}"
+        note(f"{graph.num_ops} ops are in {arguments.output}{found}")
+    return 0
+
+
+def _extracted(source: str, output: str) -> tuple[ComputationGraph, Path | None]:
+    if is_reference(source) and is_synthetic((member := parse_member(source)).family):
+        graph = synthetic_member(member)
+        save_graph(graph, output)
+        return graph, None
+    from placeto.extraction import extract
+
+    # Every stage of an extraction is worth a line; there are few.
+    with _stdout_to_stderr(), progress("extract", interval_seconds=0) as report:
+        extraction = extract(source, progress=report)
+        return extraction.graph, extraction.save(output)
+
+
+def _family(arguments: Extract) -> int:
+    from placeto.extraction.families import make_family
+
+    family = parse_family(arguments.source)
+    folder = Path(arguments.output) if arguments.output else cache_folder(family)
+    try:
+        with progress("extract", interval_seconds=0) as report:
+            made = make_family(family, folder, arguments.workers, report)
+    except KeyboardInterrupt:
+        note(f"interrupted; the same command goes on with what {folder} does not hold yet")
+        return INTERRUPTED
+    if arguments.json:
+        print_json(
+            {
+                "family": family,
+                "output": str(folder),
+                "made": made,
+                "members": [
+                    {**asdict(member), "file": str(graph_path(folder, member))}
+                    for member in members(family)
+                ],
+            }
+        )
+    note(f"{made} graphs made; all {len(members(family))} of family:{family} are in {folder}")
     return 0
 
 

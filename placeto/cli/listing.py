@@ -10,11 +10,12 @@ from placeto.graph import load_graph
 from placeto.grouping import group_ops
 from placeto.placers import PLACERS, Placer
 from placeto.reports.tables import list_tables
+from placeto.zoo.families import FAMILIES, SPLITS
 
 
 @dataclass(frozen=True, kw_only=True)
 class List:
-    """Lists what ships with the package: graphs, cluster presets, placers, policies.
+    """Lists what ships with the package: graphs, families, cluster presets, placers, policies.
 
     Attributes:
         json: Print one JSON document instead of tables.
@@ -27,6 +28,10 @@ def run(arguments: List) -> int:
     """Prints the listing."""
     listing = {
         "graphs": [_graph(name) for name in bundle.names("graphs", (".json.gz", ".json"))],
+        "families": [
+            {"name": name, "summary": family.summary, "graphs": SPLITS}
+            for name, family in FAMILIES.items()
+        ],
         "clusters": [_cluster(name) for name in bundle.names("clusters", (".yaml",))],
         "placers": [_placer(placer) for placer in PLACERS.values()],
         "policies": [

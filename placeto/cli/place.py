@@ -48,7 +48,7 @@ class Place(ProblemArguments):
     """
 
     graph: Graph
-    method: str = "placeto"
+    method: str = "auto"
     budget: float = 30.0
     seed: int = 0
     settings: Settings = ()

@@ -1,58 +1,121 @@
 """`placeto train`."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import Annotated
 
 from tyro.conf import OmitArgPrefixes, arg
 
 from placeto.cli import INTERRUPTED
-from placeto.cli.arguments import ClusterName, GroupingText, parse_grouping
+from placeto.cli.arguments import ProblemsArguments
 from placeto.cli.output import note, print_json
 from placeto.cli.progress import progress
-from placeto.cluster import load_cluster
-from placeto.graph import load_graph
+from placeto.errors import PlacetoError
 from placeto.problem import PlacementProblem
-from placeto.training.config import TrainingConfig
+from placeto.training.config import (
+    ColocRLConfig,
+    HierarchicalConfig,
+    LearningConfig,
+    PairwiseConfig,
+    TrainingConfig,
+)
+from placeto.zoo.folders import is_family
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train:
+class Train(ProblemsArguments):
     """Trains a policy by REINFORCE or PPO; goes on with the run that the directory holds.
 
+    Of families, the graphs of the training split are taken. Every agent has options of its own:
+    `placeto train --agent NAME --help`.
+
     Attributes:
-        graphs: Bundled graphs or graph files, taken in turn.
-        cluster: A preset (see `placeto list`) or a cluster file.
+        agent: What is trained: placeto (Addanki et al. 2019; clusters of one size), pairwise (any
+            clusters), colocrl or hierarchical (Mirhoseini et al. 2017, 2018; one graph).
+        validate: Graphs to choose the checkpoint by, on the same clusters; by default the
+            validation splits of the families among --graphs. Nothing after it: none.
         output: Run directory.
-        grouping: Which ops are placed together: none, colocation, auto, or at most N groups.
         training: How to train.
         json: Print one JSON document instead of text.
     """
 
-    graphs: tuple[str, ...]
-    cluster: ClusterName
+    agent: Annotated[str, arg(metavar="NAME")] = "placeto"
+    validate: Annotated[tuple[str, ...] | None, arg(metavar="[GRAPH|FAMILY …]")] = None
     output: Annotated[str, arg(aliases=["-o"], metavar="DIR")]
-    grouping: GroupingText = "auto"
-    training: OmitArgPrefixes[TrainingConfig] = field(default_factory=TrainingConfig)
+    training: OmitArgPrefixes[LearningConfig] = field(default_factory=TrainingConfig)
     json: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainPlaceto(Train):  # noqa: D101 (the command's help is that of Train)
+    training: OmitArgPrefixes[TrainingConfig] = field(default_factory=TrainingConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainPairwise(Train):  # noqa: D101
+    training: OmitArgPrefixes[PairwiseConfig] = field(default_factory=PairwiseConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainColocRL(Train):  # noqa: D101
+    training: OmitArgPrefixes[ColocRLConfig] = field(default_factory=ColocRLConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainHierarchical(Train):  # noqa: D101
+    training: OmitArgPrefixes[HierarchicalConfig] = field(default_factory=HierarchicalConfig)
+
+
+AGENTS: dict[str, type[Train]] = {
+    "placeto": TrainPlaceto,
+    "pairwise": TrainPairwise,
+    "colocrl": TrainColocRL,
+    "hierarchical": TrainHierarchical,
+}
+
+
+def arguments_of(argv: Sequence[str]) -> type[Train]:
+    """The arguments of the agent that a command line names.
+
+    Raises:
+        PlacetoError: there is no such agent, or an option is one of another agent.
+    """
+    agent = _named_agent(argv)
+    if agent not in AGENTS:
+        close = get_close_matches(agent, AGENTS, 1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise PlacetoError(f"there is no agent {agent!r}; {hint}agents: {', '.join(AGENTS)}")
+    options = {text.partition("=")[0] for text in argv if text.startswith("--")}
+    for option in sorted(options - _options(agent)):
+        others = [other for other in AGENTS if option in _options(other)]
+        if others:
+            raise PlacetoError(
+                f"{option} is no option of --agent {agent}, but of {', '.join(others)}; see "
+                f"placeto train --agent {agent} --help"
+            )
+    return AGENTS[agent]
 
 
 def run(arguments: Train) -> int:
     """Trains, and says where the policy is."""
+    from placeto.placers.teacher import annealed
     from placeto.training.run import train
 
-    cluster = load_cluster(arguments.cluster)
-    grouping = parse_grouping(arguments.grouping)
-    problems = [
-        PlacementProblem(load_graph(name), cluster, grouping)
-        for name in dict.fromkeys(arguments.graphs)
-    ]
+    problems = arguments.problems("train")
     try:
         with progress("train") as report:
-            trainer = train(problems, arguments.training, arguments.output, progress=report)
+            trainer = train(
+                problems,
+                arguments.training,
+                arguments.output,
+                validation=_validation(arguments),
+                progress=report,
+                teacher=annealed,
+            )
     except KeyboardInterrupt:
         note(f"interrupted; the same command goes on from the checkpoint in {arguments.output}")
         return INTERRUPTED
-    best = {problem.graph.name: cost for problem, cost in zip(problems, trainer.best, strict=True)}
     if arguments.json:
         print_json(
             {
@@ -60,10 +123,43 @@ def run(arguments: Train) -> int:
                 "updates": trainer.updates,
                 "episodes": trainer.episodes,
                 "evaluations": trainer.evaluations,
-                "best_step_time": best,
+                "best_step_time": dict(zip(_names(problems), trainer.best, strict=True)),
             }
         )
     note(
         f"{trainer.updates} updates, {trainer.episodes} episodes; the run is in {arguments.output}"
     )
     return 0
+
+
+def _named_agent(argv: Sequence[str]) -> str:
+    """What stands after the last `--agent`; the default if there is none."""
+    agent = Train.agent
+    for text, following in zip(argv, [*argv[1:], ""], strict=False):
+        if text == "--agent":
+            agent = following
+        elif text.startswith("--agent="):
+            agent = text.removeprefix("--agent=")
+    return agent
+
+
+def _options(agent: str) -> set[str]:
+    """All options of an agent's command line."""
+    default = next(entry for entry in fields(AGENTS[agent]) if entry.name == "training")
+    assert callable(default.default_factory)
+    own = [entry.name for entry in fields(default.default_factory())]
+    return {f"--{name.replace('_', '-')}" for name in [*own, *(f.name for f in fields(Train))]}
+
+
+def _validation(arguments: Train) -> list[PlacementProblem]:
+    wanted = arguments.validate
+    if wanted is None:
+        wanted = tuple(source for source in arguments.graphs if is_family(source))
+    return arguments.problems("validation", wanted)
+
+
+def _names(problems: Sequence[PlacementProblem]) -> list[str]:
+    """Names of problems: of their graphs; of these and their clusters where there are several."""
+    if len({problem.cluster.name for problem in problems}) == 1:
+        return [problem.graph.name for problem in problems]
+    return [f"{problem.graph.name} on {problem.cluster.name}" for problem in problems]

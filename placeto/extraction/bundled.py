@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from placeto.bundle import FOLDERS
 from placeto.errors import PlacetoError
+from placeto.zoo.families import members
 
 SOURCES = {
     "inception_v3": "keras:InceptionV3?batch=32",
@@ -17,6 +18,11 @@ SOURCES = {
     "nmt_4": "zoo:nmt?layers=4&batch=64",
     "nmt_8": "zoo:nmt?layers=8&batch=64",
     "transformer": "zoo:transformer?layers=12&batch=32",
+    # Of each family a small graph, and one to train on.
+    "cifar10_small": members("cifar10")[20].source,
+    "nmt_small": members("nmt")[29].source,
+    "ptb_small": members("ptb")[12].source,
+    "transformer_small": members("transformer")[15].source,
 }
 
 

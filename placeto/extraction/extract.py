@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.extraction.quiet import import_tensorflow
 from placeto.extraction.result import Extraction
 from placeto.extraction.source import FORMS, parse_source
+from placeto.zoo.families import is_synthetic, parse_member
+from placeto.zoo.folders import is_reference, member_meta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     from placeto.extraction.source import Source
     from placeto.extraction.step import TrainingStep
+    from placeto.zoo.families import Member
 
 _CONVOLUTIONS = ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
 _COSTS = (
@@ -34,6 +38,7 @@ def extract(
 
     Args:
         source: `keras:InceptionV3?batch=32` (any Keras Application), `zoo:nmt?layers=4`,
+            `family:cifar10?number=7` (one graph of a family, under its own name),
             `package.module:function?key=value` (returns a traced tf.function or a Keras model),
             a GraphDef file (`.pb`, `.pbtxt`, also `.gz`; `?fetch=name,name`) or a SavedModel
             directory (`?signature=serving_default`).
@@ -53,6 +58,8 @@ def extract(
     from placeto.extraction.initializers import with_initializers
     from placeto.extraction.tracing import variables_kept
 
+    if is_reference(source):
+        return _member(parse_member(source), optimize, progress)
     say = progress or (lambda line: None)
     parsed = parse_source(source)
     loader = _loader(parsed)
@@ -68,6 +75,17 @@ def extract(
     graph = assemble(step, meta, say)
     say(f"{graph.num_ops} ops, {graph.num_edges} edges")
     return Extraction(graph, with_initializers(step))
+
+
+def _member(member: Member, optimize: bool, progress: Callable[[str], None] | None) -> Extraction:
+    if is_synthetic(member.family):
+        raise PlacetoError(
+            f"{member.reference}: made up, not extracted; "
+            "placeto.zoo.folders.synthetic_member makes it"
+        )
+    made = extract(member.source, optimize=optimize, progress=progress)
+    meta = {**made.graph.meta, **member_meta(member)}
+    return replace(made, graph=replace(made.graph, name=member.name, meta=meta))
 
 
 def _start_afresh() -> None:

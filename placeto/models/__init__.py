@@ -1,6 +1,7 @@
 """Networks: graph embedding, sequence-to-sequence, and policies."""
 
-from placeto.models.policy import PlacetoPolicy, PolicyConfig
-from placeto.models.structure import Structure, structure
+from pathlib import Path
 
-__all__ = ["PlacetoPolicy", "PolicyConfig", "Structure", "structure"]
+from placeto.jit import drop_stale_kernels
+
+drop_stale_kernels(Path(__file__).parent, "features")

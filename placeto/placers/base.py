@@ -50,6 +50,8 @@ class Incumbent:
             seconds since the start, and its step time in seconds.
         recent: (num_groups,) devices of the last `RECENT` of these, all different, the fastest
             last.
+        part: what is at work, of a placer that is made of several.
+        found_by: what was at work when the best placement was offered.
     """
 
     problem: PlacementProblem
@@ -65,6 +67,8 @@ class Incumbent:
     lower_bound: float = 0.0
     trace: list[tuple[int, float, float]] = field(default_factory=list)
     recent: deque[Ints] = field(default_factory=lambda: deque(maxlen=RECENT))
+    part: str = ""
+    found_by: str = ""
     _excess: float = np.inf
 
     def __post_init__(self) -> None:
@@ -107,6 +111,7 @@ class Incumbent:
                 self.peak_memory = np.array(outcomes.peak_memory[index])
                 self._excess, self.step_time = float(rank[0]), float(rank[1])
                 self.feasible = bool(outcomes.feasible[index])
+                self.found_by = self.part
                 if self.feasible:
                     self.trace.append((self.evaluations, self.seconds, self.step_time))
                     self.recent.append(self.devices)

@@ -3,9 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from placeto.errors import PlacetoError
 from placeto.placers.annealing.config import AnnealingConfig
+from placeto.placers.auto.config import AutoConfig
 from placeto.placers.settings import Configurable
 from placeto.training.config import ColocRLConfig, HierarchicalConfig, TrainingConfig
+
+# Of the policies that ship.
+DEFAULT_POLICY = "pairwise"
 
 # Schedules follow the clock, the seed comes of the placer's generator, and no run is left.
 BY_THE_PLACER = ("updates", "seed", "checkpoint_every")
@@ -30,7 +35,29 @@ class PlacetoConfig(TrainingConfig):
     initial_placement: Literal["best", "first", "random", "expert"] = "best"  # type: ignore[assignment]
 
 
+@dataclass(frozen=True)
+class PairwisePlacerConfig:
+    """Settings of the placer `pairwise`.
+
+    Attributes:
+        policy: a run directory or a bundled policy.
+        samples: sweeps with drawn devices at once; 0 to take the likeliest devices only.
+        batches: of samples, at most; 0 until the budget ends.
+    """
+
+    policy: str = DEFAULT_POLICY
+    samples: int = 16
+    batches: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "batches"):
+            if getattr(self, name) < 0:
+                raise PlacetoError(f"{name} is {getattr(self, name)}, expected 0 or more")
+
+
 ANNEALING = Configurable(AnnealingConfig())
+AUTO = Configurable(AutoConfig())
 COLOCRL = Configurable(ColocRLConfig(), BY_THE_PLACER)
 HIERARCHICAL = Configurable(HierarchicalConfig(), BY_THE_PLACER)
 PLACETO = Configurable(PlacetoConfig(), BY_THE_PLACER)
+PAIRWISE = Configurable(PairwisePlacerConfig())

@@ -10,9 +10,19 @@ import numpy as np
 from placeto.errors import PlacetoError
 from placeto.placement import Placement
 from placeto.placers.annealing import anneal
+from placeto.placers.auto.config import AutoConfig
 from placeto.placers.baechi import place_m_etf, place_m_sct, place_m_topo
 from placeto.placers.base import Clock, Incumbent, NotApplicable, Progress, silent
-from placeto.placers.configs import ANNEALING, COLOCRL, HIERARCHICAL, PLACETO, PlacetoConfig
+from placeto.placers.configs import (
+    ANNEALING,
+    AUTO,
+    COLOCRL,
+    HIERARCHICAL,
+    PAIRWISE,
+    PLACETO,
+    PairwisePlacerConfig,
+    PlacetoConfig,
+)
 from placeto.placers.etf import place_etf
 from placeto.placers.expert import place_expert
 from placeto.placers.heft import place_heft
@@ -65,6 +75,20 @@ def _place_hierarchical(
     place_hierarchical(incumbent, rng, config)
 
 
+def _place_pairwise(
+    incumbent: Incumbent, rng: np.random.Generator, config: PairwisePlacerConfig
+) -> None:
+    from placeto.placers.pairwise import place_pairwise  # numba's code for it takes long to load
+
+    place_pairwise(incumbent, rng, config)
+
+
+def _place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
+    from placeto.placers.auto.place import place_auto  # numba's code for it takes long to load
+
+    place_auto(incumbent, rng, config)
+
+
 def _place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
     try:
         from placeto.placers.exact import place_exact  # ortools is slow to import
@@ -78,6 +102,13 @@ def _place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
 PLACERS: dict[str, Placer] = {
     placer.name: placer
     for placer in (
+        Placer(
+            "auto",
+            "heuristics, then a trained policy, then a search that it guides",
+            _place_auto,
+            anytime=True,
+            config=AUTO,
+        ),
         Placer("single", "the best single device", place_single),
         Placer("cpu", "the best device of kind cpu", place_cpu),
         Placer("random", "the best of 100 random placements", place_random),
@@ -115,6 +146,13 @@ PLACERS: dict[str, Placer] = {
             anytime=True,
             config=PLACETO,
         ),
+        Placer(
+            "pairwise",
+            "a policy trained beforehand on other graphs and clusters",
+            _place_pairwise,
+            anytime=True,
+            config=PAIRWISE,
+        ),
     )
 }
 
@@ -147,7 +185,7 @@ def find_config(method: str) -> Configurable:
 
 def place(
     problem: PlacementProblem,
-    method: str = "placeto",
+    method: str = "auto",
     budget_seconds: float = 30.0,
     seed: int = 0,
     progress: Progress = silent,
@@ -208,6 +246,7 @@ def place(
         wall_seconds=incumbent.seconds,
         interrupted=interrupted,
         lower_bound=incumbent.lower_bound,
+        found_by=incumbent.found_by or method,
         trace=tuple(incumbent.trace),
         candidates=tuple(reversed(incumbent.recent)),
     )

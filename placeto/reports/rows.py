@@ -49,7 +49,8 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
         most so many times the optimum; null unless feasible), `infeasibility` (why no placement
         fits in memory, or null), `single_device_feasible`, `devices` (names), `memory_limit`
         (bytes, one a device, as `peak_memory`), `interrupted`, `settings` (those given to the
-        placer, by name).
+        placer, by name), `found_by` (the part of the placer that found it, if it has parts; else
+        the method).
     """
     problem = placement.problem
     return {
@@ -70,6 +71,7 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
         "peak_memory": placement.peak_memory.tolist(),
         "memory_limit": problem.memory_limit.tolist(),
         "wall_seconds": placement.wall_seconds,
+        "found_by": placement.found_by,
         "evaluations": placement.evaluations,
         "seed": placement.seed,
         "settings": dict(placement.settings),

@@ -10,6 +10,7 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from placeto.reports.evaluation import geometric_means
 from placeto.units import format_bytes, format_seconds
 
 Row = Mapping[str, Any]
@@ -67,9 +68,12 @@ def placement_table(row: Row) -> Table:
         "lower bound": format_time(row["lower_bound"]),
         "fits": format_fit(row),
     }
+    if row["feasible"] and len(row["devices"]) > 1 and len(set(row["placement"])) == 1:
+        pairs["devices"] = f"one device is enough: {row['placement'][0]}"
     if row["method"] != "given":
+        part = "" if row["found_by"] == row["method"] else f"by {row['found_by']} "
         pairs["found"] = (
-            f"in {row['wall_seconds']:.1f} s, {row['evaluations']} placements simulated, "
+            f"{part}in {row['wall_seconds']:.1f} s, {row['evaluations']} placements simulated, "
             f"seed {row['seed']}"
         )
     return _pairs(pairs)
@@ -109,6 +113,61 @@ def candidates_table(rows: Sequence[Row]) -> Table:
             "kept" if row["kept"] else row["reason"],
             style="bold" if row["kept"] else None,
         )
+    return table
+
+
+def evaluation_tables(policy: str, rows: Sequence[Row]) -> list[Table]:
+    """A policy and placers on many problems: a table a cluster, and one of the means.
+
+    Args:
+        policy: what it is called.
+        rows: see `evaluation_row`.
+    """
+    clusters = dict.fromkeys(row["cluster"] for row in rows)
+    tables = [
+        _cluster_evaluation(policy, cluster, [row for row in rows if row["cluster"] == cluster])
+        for cluster in clusters
+    ]
+    means = _table(
+        "all problems",
+        ["method", "geometric mean", "fits", "seconds"],
+        left=("method",),
+        caption=(
+            "Geometric mean: of step time over that of the best single device, of placements that "
+            "fit in memory. Seconds: to find a placement, on average."
+        ),
+    )
+    for mean in geometric_means(rows):
+        means.add_row(
+            mean["method"],
+            format_ratio(mean["ratio"]),
+            f"{mean['problems'] - mean['infeasible']} of {mean['problems']}",
+            f"{mean['wall_seconds']:.2f}",
+        )
+    return [*tables, means]
+
+
+def _cluster_evaluation(policy: str, cluster: str, rows: Sequence[Row]) -> Table:
+    means = {mean["method"]: mean["ratio"] for mean in geometric_means(rows)}
+    methods = [method for method in means if method != "single"]
+    table = _table(
+        f"{policy} on {cluster}",
+        ["graph", "single", *methods],
+        left=("graph",),
+        whole=("graph", "single"),
+        caption=(
+            "single: step time of the best single device. Other columns: step time over that; OOM "
+            "where it does not fit in memory."
+        ),
+    )
+    table.collapse_padding = True  # one column a method: there may be many
+    for graph in dict.fromkeys(row["graph"] for row in rows):
+        found = {row["method"]: row for row in rows if row["graph"] == graph}
+        ratios = [_ratio_cell(found.get(method)) for method in methods]
+        table.add_row(graph, format_time(found["single"]["step_time"]), *ratios)
+    table.add_section()
+    ratios = [format_ratio(means[method]) for method in methods]
+    table.add_row("geometric mean", "", *ratios, style="bold")
     return table
 
 
@@ -232,7 +291,7 @@ def cluster_table(summary: Row) -> Table:
 
 
 def list_tables(listing: Mapping[str, Sequence[Row]]) -> list[Table]:
-    """What ships with the package; `graphs`, `clusters`, `placers` and `policies` of `list`."""
+    """What ships with the package; the tables of `list`."""
     graphs = _table("graphs", ["name", "ops", "groups", "kind", "source"], right=("ops", "groups"))
     for row in listing["graphs"]:
         graphs.add_row(
@@ -242,6 +301,9 @@ def list_tables(listing: Mapping[str, Sequence[Row]]) -> list[Table]:
             row["kind"] or "-",
             row["source"] or "-",
         )
+    families = _table("families", ["name", "graphs", "what they are"], right=("graphs",))
+    for row in listing["families"]:
+        families.add_row(row["name"], str(sum(row["graphs"].values())), row["summary"])
     clusters = _table("clusters", ["name", "devices", "source"])
     clusters.expand = True
     devices, source = clusters.columns[1:]
@@ -262,7 +324,7 @@ def list_tables(listing: Mapping[str, Sequence[Row]]) -> list[Table]:
     placers = _table("placers", ["name", "what it does"])
     for row in listing["placers"]:
         placers.add_row(row["name"], row["summary"])
-    tables = [graphs, clusters, placers]
+    tables = [graphs, families, clusters, placers]
     if listing["policies"]:
         policies = _table("policies", ["name"])
         for row in listing["policies"]:
@@ -306,6 +368,12 @@ def format_flops(count: float) -> str:
         if count >= scale:
             return f"{count / scale:.4g} {prefix}FLOP"
     return f"{count:.4g} FLOP"
+
+
+def _ratio_cell(row: Row | None) -> str | Text:
+    if row is None:
+        return "-"
+    return format_ratio(row["ratio"]) if row["feasible"] else Text("OOM", style="red")
 
 
 def _optimum(gap: float | None) -> str:

@@ -11,16 +11,28 @@ from placeto.training.config import (
     ColocRLConfig,
     HierarchicalConfig,
     LearningConfig,
+    PairwiseConfig,
     TrainingConfig,
 )
 from placeto.training.hierarchical import HierarchicalAgent
+from placeto.training.lessons import Teacher
+from placeto.training.pairwise import PairwiseAgent
 from placeto.training.placeto import PlacetoAgent
 
 
 def make_agent(
-    problems: Sequence[PlacementProblem], config: LearningConfig, evaluate: Evaluator
+    problems: Sequence[PlacementProblem],
+    config: LearningConfig,
+    evaluate: Evaluator,
+    teacher: Teacher | None = None,
 ) -> Agent[Any]:
     """An agent for some problems, its network drawn from torch's generator.
+
+    Args:
+        problems: what to place.
+        config: how to train, and which agent.
+        evaluate: turns placements into step times.
+        teacher: for agents that imitate placements first.
 
     Raises:
         PlacetoError: it cannot be trained on these problems together.
@@ -32,4 +44,6 @@ def make_agent(
             return ColocRLAgent(problems, config, evaluate)
         case HierarchicalConfig():
             return HierarchicalAgent(problems, config, evaluate)
+        case PairwiseConfig():
+            return PairwiseAgent(problems, config, evaluate, teacher)
     raise TypeError(f"no agent is configured by {type(config).__name__}")

@@ -8,18 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
 from placeto.errors import PlacetoError
-from placeto.files import check_format, read_bytes, read_json, write_bytes
-from placeto.models import PlacetoPolicy, PolicyConfig
+from placeto.files import read_bytes, write_bytes
 from placeto.models.network import Network
-
-POLICY_FORMAT = "placeto.policy"
-POLICY_VERSION = 1
+from placeto.models.pairwise import PairwisePolicy, PairwiseShape
+from placeto.models.policy import PlacetoPolicy, PolicyConfig
+from placeto.models.stored import PAIRWISE, POLICY_FORMAT, POLICY_VERSION, read_policy
 
 RUN_FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "policy.json", "trainer.pt")
 
@@ -44,25 +41,30 @@ def save_policy(directory: Path, policy: Network, card: dict[str, Any]) -> None:
     )
 
 
-def load_policy(directory: str | Path) -> PlacetoPolicy:
-    """Reads Placeto's policy of a run directory.
+def load_policy(source: str | Path) -> PlacetoPolicy | PairwisePolicy:
+    """Reads a policy of Placeto's or a pairwise one.
+
+    Args:
+        source: a run directory, or the name of a policy that ships with the package.
 
     Raises:
         PlacetoError: files are missing, broken, or do not fit together.
     """
-    directory = Path(directory)
-    card = read_json(directory / "policy.json")
-    check_format(card, POLICY_FORMAT, POLICY_VERSION, str(directory / "policy.json"))
+    stored = read_policy(source)
+    shape = dict(stored.card["policy"])
+    policy: PlacetoPolicy | PairwisePolicy
     try:
-        policy = PlacetoPolicy(PolicyConfig(**card["policy"]))
-    except (KeyError, TypeError, PlacetoError) as error:
-        raise PlacetoError(f"{directory / 'policy.json'}: not a policy's shape: {error}") from error
-    path = directory / "policy.safetensors"
+        if shape.pop("kind", None) == PAIRWISE:
+            policy = PairwisePolicy(PairwiseShape(**shape))
+        else:
+            policy = PlacetoPolicy(PolicyConfig(**shape))
+    except (TypeError, PlacetoError) as error:
+        raise PlacetoError(f"{source}: not a policy's shape: {error}") from error
     try:
-        policy.load_state_dict(load_tensors(read_bytes(path)))
-    except (SafetensorError, RuntimeError) as error:
+        policy.load_state_dict({name: torch.tensor(a) for name, a in stored.arrays.items()})
+    except RuntimeError as error:
         line = " ".join(str(error).split())
-        raise PlacetoError(f"{path}: not the weights of policy.json: {line}") from error
+        raise PlacetoError(f"{source}: not the weights of policy.json: {line}") from error
     return policy
 
 

@@ -9,8 +9,9 @@ from torch import Tensor
 from placeto.errors import PlacetoError
 from placeto.features import static_features
 from placeto.graph import Ints
-from placeto.models import PlacetoPolicy, PolicyConfig, structure
 from placeto.models.choices import entropy, masked
+from placeto.models.policy import PlacetoPolicy, PolicyConfig
+from placeto.models.structure import structure
 from placeto.problem import PlacementProblem
 from placeto.simulation import EvaluatedBatch, Evaluator
 from placeto.training.agent import Visit

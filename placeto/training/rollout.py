@@ -14,7 +14,8 @@ from placeto.features import (
 )
 from placeto.graph import Floats, Ints
 from placeto.initial import initial_placement
-from placeto.models import PlacetoPolicy, Structure
+from placeto.models.policy import PlacetoPolicy
+from placeto.models.structure import Structure
 from placeto.problem import Bools, PlacementProblem
 from placeto.simulation import EvaluatedBatch, Outcomes, penalised_time
 from placeto.training.agent import Visit

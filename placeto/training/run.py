@@ -22,8 +22,10 @@ from placeto.training.checkpoint import (
     write_document,
 )
 from placeto.training.config import LearningConfig
-from placeto.training.events import event_log
+from placeto.training.events import Log, event_log
+from placeto.training.lessons import Teacher
 from placeto.training.trainer import Trainer, UpdateReport
+from placeto.training.validation import Validation
 from placeto.units import format_seconds
 
 Progress = Callable[[str], None]
@@ -40,8 +42,10 @@ def train(
     config: LearningConfig,
     directory: str | Path,
     *,
+    validation: Sequence[PlacementProblem] = (),
     progress: Progress = lambda message: None,
     evaluate: Evaluator = simulate_many,
+    teacher: Teacher | None = None,
 ) -> Trainer:
     """Trains a policy in a run directory, or goes on with the run that is in it.
 
@@ -50,34 +54,47 @@ def train(
     not appended to is replaced whole, so that a kill at any moment leaves the last checkpoint, and
     a run that is continued ends as one that was never stopped.
 
+    With problems to validate on, `policy.safetensors` holds the best policy by them of every
+    `checkpoint_every` updates and of the end, and `policy.json` how good it is (`validated`);
+    without, the last policy.
+
     Args:
-        problems: what to train on, graphs of different names.
+        problems: what to train on; on one cluster, graphs of different names.
         config: how; `updates` may be changed when a run is continued (the schedules then follow
             the changed number), all else must be the same.
         directory: made if it is not there.
+        validation: what to choose the policy by: greedy episodes, geometric mean of step time over
+            that of the best single device.
         progress: told of every update, in a line.
         evaluate: turns placements into step times.
+        teacher: gives the placements that agents which imitate begin with.
 
     Returns:
-        The trainer at the end of the run.
+        The trainer at the end of the run, with the last policy.
 
     Raises:
-        PlacetoError: the directory cannot be used, or holds another run.
+        PlacetoError: the directory cannot be used, or holds another run; the policy does not fit
+            what it should be validated on.
         KeyboardInterrupt: after the state of the last whole update was written.
     """
     directory = Path(directory)
-    trainer = Trainer(problems, config, evaluate)
-    resolved = _resolved(problems, config)
+    trainer = Trainer(problems, config, evaluate, teacher=teacher)
+    resolved = _resolved(problems, config, validation)
+    validator = None
+    if validation:
+        validator = Validation(validation, config, evaluate, trainer.policy)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _check_same_run(directory, resolved)
         state = load_state(directory)
         if state is not None:
             trainer.restore(state)
-        if trainer.updates < config.updates:
+            if validator is not None:
+                validator.restore(state.get("validation"))
+        if trainer.updates < config.updates or _due(trainer, validator):
             remove_leftovers(directory)
             write_document(directory / "config.json", resolved)
-            _run(trainer, directory, resolved, progress)
+            _run(trainer, validator, directory, resolved, progress)
     except OSError as error:
         raise PlacetoError(f"{directory}: cannot be written: {error.strerror}") from error
     return trainer
@@ -93,39 +110,89 @@ def progress_line(report: UpdateReport, seconds_left: float) -> str:
     )
 
 
-def _run(trainer: Trainer, directory: Path, resolved: dict[str, Any], progress: Progress) -> None:
+def _run(
+    trainer: Trainer,
+    validator: Validation | None,
+    directory: Path,
+    resolved: dict[str, Any],
+    progress: Progress,
+) -> None:
     """Trains to the last update; leaves a checkpoint, whatever ends it."""
     config, path = trainer.config, directory / "metrics.jsonl"
     _cut(path, trainer.updates)
     began, done = time.monotonic(), trainer.updates
+    names = _tags(trainer.problems)
     state = trainer.state()
     try:
         with path.open("a") as metrics, event_log(directory, done + 1) as log:
+            # An earlier part of the run may have ended while it was validated.
+            _validate(trainer, validator, progress, log)
             while trainer.updates < config.updates:
                 report = trainer.step()
                 values = asdict(report)
                 metrics.write(json.dumps(values) + "\n")
                 metrics.flush()
                 scalars = {key: values[key] for key in values if isinstance(values[key], float)}
-                log(report.update, {f"{report.graph}/{key}": scalars[key] for key in scalars})
+                tag = names[report.graph, report.cluster]
+                log(report.update, {f"{tag}/{key}": scalars[key] for key in scalars})
                 state = trainer.state()
                 each = (time.monotonic() - began) / (trainer.updates - done)
                 progress(progress_line(report, each * (config.updates - trainer.updates)))
+                _validate(trainer, validator, progress, log)
                 if trainer.updates % config.checkpoint_every == 0:
-                    _checkpoint(directory, trainer, state, resolved)
+                    _checkpoint(directory, trainer, validator, state, resolved)
     finally:
         # An interrupt leaves the trainer anywhere in an update; `state` is of the last whole one.
         trainer.restore(state)
-        _checkpoint(directory, trainer, state, resolved)
+        _checkpoint(directory, trainer, validator, state, resolved)
         _cut(path, trainer.updates)
 
 
-def _resolved(problems: Sequence[PlacementProblem], config: LearningConfig) -> dict[str, Any]:
-    names = [problem.graph.name for problem in problems]
-    for name in names:
-        if names.count(name) > 1:
-            raise PlacetoError(f"two graphs are called {name!r}; names must be unique")
-    described = [
+def _tags(problems: Sequence[PlacementProblem]) -> dict[tuple[str, str], str]:
+    """What events of a problem are called: by its graph; and its cluster if there are several."""
+    pairs = [(problem.graph.name, problem.cluster.name) for problem in problems]
+    several = len({cluster for _, cluster in pairs}) > 1
+    return {pair: "/".join(pair) if several else pair[0] for pair in pairs}
+
+
+def _due(trainer: Trainer, validator: Validation | None) -> bool:
+    """Whether the policy is one to validate, and has not been."""
+    if validator is None or trainer.updates == validator.updates:
+        return False
+    config = trainer.config
+    return trainer.updates % config.checkpoint_every == 0 or trainer.updates == config.updates
+
+
+def _validate(trainer: Trainer, validator: Validation | None, progress: Progress, log: Log) -> None:
+    if validator is None or not _due(trainer, validator):
+        return
+    found = validator.check(trainer.policy, trainer.updates)
+    log(found.updates, {"validation/ratio": found.ratio})
+    assert validator.best is not None
+    progress(
+        f"update {found.updates}: {found.ratio:.4f} of one device on {len(found.ratios)} "
+        f"validation problems; best {validator.best.ratio:.4f} at update {validator.best.updates}"
+    )
+
+
+def _resolved(
+    problems: Sequence[PlacementProblem],
+    config: LearningConfig,
+    validation: Sequence[PlacementProblem],
+) -> dict[str, Any]:
+    """What names a run; `validation` only where there is some."""
+    chosen_by = {"validation": _described(validation)} if validation else {}
+    return {"problems": _described(problems), **chosen_by, "training": config.to_document()}
+
+
+def _described(problems: Sequence[PlacementProblem]) -> list[dict[str, Any]]:
+    names = [(problem.graph.name, problem.cluster.name) for problem in problems]
+    for graph, cluster in names:
+        if names.count((graph, cluster)) > 1:
+            raise PlacetoError(
+                f"two graphs are called {graph!r} on cluster {cluster!r}; names must be unique"
+            )
+    return [
         {
             "graph": problem.graph.name,
             "cluster": problem.cluster.name,
@@ -136,7 +203,6 @@ def _resolved(problems: Sequence[PlacementProblem], config: LearningConfig) -> d
         }
         for problem in problems
     ]
-    return {"problems": described, "training": config.to_document()}
 
 
 def _digest(problem: PlacementProblem) -> str:
@@ -163,6 +229,11 @@ def _check_same_run(directory: Path, resolved: dict[str, Any]) -> None:
             f"{directory}: holds a run on other graphs, another grouping or another cluster; "
             "give the same, or another directory"
         )
+    if before.get("validation") != resolved.get("validation"):
+        raise PlacetoError(
+            f"{directory}: holds a run with other validation graphs; give the same, or another "
+            "directory"
+        )
     old, new = before.get("training"), resolved["training"]
     if not isinstance(old, dict):
         raise PlacetoError(f"{path}: training is {old!r}, expected the settings of a run")
@@ -176,9 +247,19 @@ def _check_same_run(directory: Path, resolved: dict[str, Any]) -> None:
 
 
 def _checkpoint(
-    directory: Path, trainer: Trainer, state: dict[str, Any], resolved: dict[str, Any]
+    directory: Path,
+    trainer: Trainer,
+    validator: Validation | None,
+    state: dict[str, Any],
+    resolved: dict[str, Any],
 ) -> None:
-    save_policy(directory, trainer.policy, resolved | {"updates": trainer.updates})
+    if validator is None or validator.best is None:
+        save_policy(directory, trainer.policy, resolved | {"updates": trainer.updates})
+    else:
+        card = {"updates": validator.best.updates, "validated": validator.card()}
+        save_policy(directory, validator.best_policy(), resolved | card)
+    if validator is not None:
+        state = state | {"validation": validator.state()}
     save_state(directory, state)
 
 

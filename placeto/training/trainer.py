@@ -18,6 +18,8 @@ from placeto.training import ppo
 from placeto.training.agent import Episodes
 from placeto.training.agents import make_agent
 from placeto.training.config import LearningConfig
+from placeto.training.lessons import Teacher
+from placeto.training.pairwise import PairwiseAgent
 from placeto.training.reinforce import Baselines, policy_gradient, returns_to_go, update
 
 MAX_GROUPS = 1024
@@ -43,6 +45,7 @@ class UpdateReport:
     Attributes:
         update: its number, from 1.
         graph: which problem's episodes it used.
+        cluster: of that problem.
         step_time: mean of the episodes' last placements, in seconds.
         best_step_time: least penalised step time of that problem since the start, in seconds.
         mean_return: mean total reward of the episodes.
@@ -57,6 +60,7 @@ class UpdateReport:
 
     update: int
     graph: str
+    cluster: str
     step_time: float
     best_step_time: float
     mean_return: float
@@ -80,6 +84,8 @@ class Trainer:
             configured.
         tick: called often during gradient steps; what it raises leaves the policy as it was before
             the present one.
+        teacher: gives the placements that agents which imitate begin with; without one they learn
+            by reinforcement alone.
 
     Raises:
         PlacetoError: no problem, too many groups, or problems that the agent cannot be trained on
@@ -94,6 +100,7 @@ class Trainer:
         visit: Callable[[PlacementProblem, Ints, Outcomes], None] | None = None,
         starts: Sequence[Ints | None] | None = None,
         tick: Callable[[], None] = lambda: None,
+        teacher: Teacher | None = None,
     ) -> None:
         if not problems:
             raise PlacetoError("no problem to train on")
@@ -107,8 +114,14 @@ class Trainer:
         self.rng = np.random.default_rng(config.seed)
         with torch.random.fork_rng():
             torch.manual_seed(config.seed)
-            self.agent = make_agent(self.problems, config, evaluate)
+            self.agent = make_agent(self.problems, config, evaluate, teacher)
         self.policy = self.agent.network
+        self._imitation = 0.0
+        self._turns = np.arange(len(problems))
+        if isinstance(self.agent, PairwiseAgent):
+            # Neighbours in a list of problems are alike: their gradients would be, too.
+            self._turns = np.random.default_rng(config.seed).permutation(len(problems))
+            self._imitation = self.agent.imitation
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.learning_rate)
         self.baselines = Baselines(config)
         self.updates = 0
@@ -135,10 +148,16 @@ class Trainer:
         rate = config.learning_rate + progress * (config.final_learning_rate - config.learning_rate)
         for settings in self.optimizer.param_groups:
             settings["lr"] = rate
-        index = self.updates % len(self.problems)
+        index = int(self._turns[self.updates % len(self.problems)])
         problem = self.problems[index]
-        rollout = self.roll_out(index, episodes=config.episodes)
-        advantages = self.baselines.advantages(str(index), returns_to_go(rollout.rewards))
+        imitates = progress < self._imitation
+        rollout = (
+            self._lesson(index) if imitates else self.roll_out(index, episodes=config.episodes)
+        )
+        if imitates:  # to become likelier, all that the teacher does
+            advantages = np.ones(rollout.rewards.shape)
+        else:
+            advantages = self.baselines.advantages(str(index), returns_to_go(rollout.rewards))
         at_once = self.agent.states_at_once(index)
         parts = [slice(first, first + at_once) for first in range(0, advantages.size, at_once)]
         gradient_step = partial(
@@ -148,7 +167,7 @@ class Trainer:
             lambda part: self.agent.terms(index, rollout, part),
             parts,
             advantages,
-            entropy_bonus=config.entropy_bonus * (1 - progress),
+            entropy_bonus=0.0 if imitates else config.entropy_bonus * (1 - progress),
             gradient_norm=config.gradient_norm,
             tick=self._tick,
         )
@@ -163,6 +182,7 @@ class Trainer:
         return UpdateReport(
             update=self.updates,
             graph=problem.graph.name,
+            cluster=problem.cluster.name,
             step_time=float(rollout.step_time.mean()),
             best_step_time=self.best[index],
             mean_return=float(rollout.rewards.sum(axis=0).mean()),
@@ -173,6 +193,12 @@ class Trainer:
             evaluations=self.evaluations,
             steps_per_second=rollout.rewards.size / (time.perf_counter() - began),
         )
+
+    def _lesson(self, index: int) -> Episodes:
+        assert isinstance(self.agent, PairwiseAgent)
+        lesson = self.agent.lesson(index, self.updates // len(self.problems))
+        self.best[index] = min(self.best[index], float(lesson.best_cost.min()))
+        return lesson
 
     def start_from(self, index: int, devices: Ints) -> None:
         """Makes the next episodes of problem `index` start from other devices.

@@ -48,6 +48,7 @@ def test_json_says_all_that_the_design_promises(placeto):
         "devices": ["d0", "d1"],
         "peak_memory": [2, 3],
         "memory_limit": [100, 100],
+        "found_by": "etf",
         "evaluations": 1,
         "seed": 7,
         "settings": {},

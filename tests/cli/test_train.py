@@ -1,10 +1,18 @@
 """`placeto train`."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from placeto import save_cluster
+from placeto.cli.parsing import parse
+from placeto.cli.train import arguments_of
 from placeto.training import TrainingConfig, load_policy
+from placeto.training.config import ColocRLConfig, HierarchicalConfig, PairwiseConfig
+from placeto.zoo.families import members
+from tests.builders import make_cluster
 
 TRAIN = (
     *("train", "--graphs", "fork.json", "--cluster", "duo.yaml", "--grouping", "none", "-o", "run"),
@@ -61,6 +69,57 @@ def test_a_run_on_two_graphs(placeto):
     assert set(result.document["best_step_time"]) == {"nmt", "inception_v3"}
 
 
+def test_every_graph_on_every_cluster(placeto, tmp_path):
+    argv = ("train", "--graphs", "nmt", "family:layered", "--cluster", "k80x2", "k40x2", "k80x2")
+    small = ("--grouping", "4", "--episodes", "1", "--updates", "1", "--rounds", "1")
+    result = placeto(*argv, *small, "--validate", "-o", "run", "--json")
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    made = [member.name for member in members("layered") if member.split == "train"]
+    expected = [(graph, cluster) for graph in ["nmt", *made] for cluster in ("k80x2", "k40x2")]
+    assert [(row["graph"], row["cluster"]) for row in config["problems"]] == expected
+    assert list(result.document["best_step_time"]) == [f"{g} on {c}" for g, c in expected]
+    assert "validation" not in config
+
+
+def test_families_bring_their_validation_graphs(placeto, tmp_path):
+    argv = ("train", "--graphs", "nmt", "family:random", "--cluster", "k80x2", "--grouping", "4")
+    small = ("--episodes", "1", "--updates", "1", "--rounds", "1")
+    assert placeto(*argv, *small, "-o", "run").status == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    expected = [member.name for member in members("random") if member.split == "validation"]
+    assert [row["graph"] for row in config["validation"]] == expected
+    card = json.loads((tmp_path / "run" / "policy.json").read_text())
+    assert [row["graph"] for row in card["validated"]["problems"]] == expected
+
+
+def test_validation_graphs_that_are_named(placeto, tmp_path):
+    assert placeto(*TRAIN, "--validate", "fork.json").status == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert [row["graph"] for row in config["validation"]] == ["by hand"]
+
+
+@pytest.mark.parametrize("agent", ["pairwise", "colocrl", "hierarchical"])
+@pytest.mark.parametrize("form", [("--agent", "{}"), ("--agent={}",)])
+def test_each_agent_has_its_own_settings(agent, form):
+    argv = [*TRAIN[:-2], *(text.format(agent) for text in form)]
+    kind = arguments_of(argv)
+    parsed = parse(kind, argv[1:], "placeto train")
+    defaults = {
+        "pairwise": PairwiseConfig(),
+        "colocrl": ColocRLConfig(),
+        "hierarchical": HierarchicalConfig(),
+    }
+    assert parsed.training == replace(defaults[agent], updates=3, episodes=2)
+    assert parsed.agent == agent
+
+
+def test_a_run_of_another_agent(placeto, tmp_path):
+    argv = TRAIN[:-2]
+    assert placeto(*argv, "--agent", "hierarchical", "--clusters", "2", "--width", "4").status == 0
+    document = json.loads((tmp_path / "run" / "config.json").read_text())["training"]
+    assert document["clusters"] == 2
+
+
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
@@ -77,6 +136,25 @@ def test_a_run_on_two_graphs(placeto):
         ([*TRAIN, "--learning-rate", "nan"], "learning_rate is nan, expected more than 0"),
         ([*TRAIN, "--passing", "gat"], "--passing"),
         ([*TRAIN, "--updtes", "3"], "perhaps you meant: --updates"),
+        (
+            [*TRAIN, "--agent", "pairwse"],
+            "no agent 'pairwse'; did you mean pairwise? agents: placet",
+        ),
+        (
+            [*TRAIN, "--agent", "colocrl"],
+            "--rounds is no option of --agent colocrl, but of placeto,",
+        ),
+        ([*TRAIN, "--hidden=3"], "--hidden is no option of --agent placeto, but of pairwise; see"),
+        ([*TRAIN, "--cluster", "duo.yaml", "trio.yaml"], "problems have 2, 3 devices"),
+        (
+            [*TRAIN, "--graphs", "family:cifar11"],
+            "family:cifar11: no such family; did you mean cif",
+        ),
+        (
+            [*TRAIN, "--graphs", "fork.json", "./fork.json"],
+            "two graphs are called 'by hand' on clu",
+        ),
+        ([*TRAIN, "--validate", "mnt"], "mnt: no such file, and no bundled name"),
         ([*TRAIN, "-o", "fork.json"], "fork.json: cannot be written: File exists"),
         (
             ["train", "--graphs", "nmt", "--cluster", "k80x2", "--grouping", "none", "-o", "run"],
@@ -85,6 +163,7 @@ def test_a_run_on_two_graphs(placeto):
     ],
 )
 def test_what_is_wrong_is_one_line_and_leaves_nothing(placeto, tmp_path, argv, says):
+    save_cluster(make_cluster(3, memory=100), Path("trio.yaml"))
     before = sorted(tmp_path.iterdir())
     result = placeto(*argv)
     assert says in result.complaint

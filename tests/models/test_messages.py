@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from placeto.models import structure
 from placeto.models.messages import Rounds, Sweep
+from placeto.models.structure import structure
 from tests.builders import make_cluster, make_graph, make_problem
 
 WIDTH = 6

@@ -8,7 +8,8 @@ import torch
 import placeto
 from placeto.envs import generator
 from placeto.features import node_features, static_features
-from placeto.models import PlacetoPolicy, PolicyConfig, structure
+from placeto.models.policy import PlacetoPolicy, PolicyConfig
+from placeto.models.structure import structure
 from placeto.simulation import simulate_many
 
 

@@ -7,27 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto import PlacementProblem, PlacetoError, place, simulate
+from placeto import PlacetoError, place, simulate
 from placeto.initial import all_on
 from placeto.placers import PLACERS, Incumbent, NotApplicable, Placer
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.strategies import problems
+from tests.strategies import pinned, problems
 
 METHODS = [placer.name for placer in PLACERS.values() if not placer.anytime]
 WITH_MEMORY = ["scotch", "mincut", "metis", "etf", "heft", "m-topo", "m-etf", "m-sct"]
 WITHOUT_CPU = [method for method in METHODS if method != "cpu"]
 CHAIN = make_graph({"a": 1.0, "b": 2.0, "c": 1.0}, [("a", 4, ["b"]), ("b", 4, ["c"])])
-
-
-@st.composite
-def pinned(draw: st.DrawFn) -> PlacementProblem:
-    """A random problem of which some groups are pinned to a device that they may be on."""
-    problem = draw(problems(max_ops=20))
-    pins = {
-        group: draw(st.sampled_from(np.flatnonzero(problem.allowed[group]).tolist()))
-        for group in draw(st.sets(st.integers(0, problem.num_groups - 1), max_size=4))
-    }
-    return PlacementProblem(problem.graph, problem.cluster, problem.op_group, pins=pins)
 
 
 @given(problem=pinned(), method=st.sampled_from(METHODS))

@@ -15,6 +15,7 @@ from placeto.reports.tables import (
     format_ratio,
     format_share,
     format_time,
+    placement_table,
 )
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import problems
@@ -121,6 +122,21 @@ def test_a_table_marks_what_does_not_fit_and_why():
     assert "12 B of 6 B" in single
     caption = " ".join(rendered(compare_table(rows)).split())
     assert "2 s, the best single device if it had the memory" in caption
+
+
+def test_a_placement_says_which_part_found_it_and_where_one_device_is_enough():
+    # A chain whose tensors take longer than its ops: no second device helps.
+    chain = make_graph({"a": 1.0, "b": 1.0}, [("a", 9, ["b"])])
+    problem = make_problem(chain, make_cluster(2))
+    placement = replace(place(problem, "etf"), method="auto", found_by="etf")
+    page = rendered(placement_table(placement_row(placement, baseline(problem), "none")))
+    assert "one device is enough: d0" in page
+    assert "by etf in " in page
+
+    apart = make_problem(make_graph({"a": 1.0, "b": 1.0}), make_cluster(2))
+    page = rendered(placement_table(placement_row(place(apart, "etf"), baseline(apart), "none")))
+    assert "one device is enough" not in page
+    assert "by etf" not in page
 
 
 def test_the_best_that_fits_stands_out():

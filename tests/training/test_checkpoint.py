@@ -7,7 +7,8 @@ import torch
 from placeto import PlacetoError
 from placeto.envs import generator
 from placeto.features import num_node_features
-from placeto.models import PlacetoPolicy, PolicyConfig, structure
+from placeto.models.policy import PlacetoPolicy, PolicyConfig
+from placeto.models.structure import structure
 from placeto.training import load_policy, save_policy
 from placeto.training.checkpoint import load_state, save_state
 

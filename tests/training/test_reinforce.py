@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from placeto.envs import generator
-from placeto.models import structure
 from placeto.models.choices import masked
+from placeto.models.structure import structure
 from placeto.simulation import simulate_many
 from placeto.training import TrainingConfig
 from placeto.training.placeto import PlacetoAgent

@@ -5,7 +5,8 @@ import pytest
 import placeto
 from placeto.envs import generator
 from placeto.features import static_features
-from placeto.models import PlacetoPolicy, PolicyConfig, structure
+from placeto.models.policy import PlacetoPolicy, PolicyConfig
+from placeto.models.structure import structure
 from placeto.simulation import EvaluatedBatch, simulate
 from placeto.training import TrainingConfig
 from placeto.training.rollout import roll_out

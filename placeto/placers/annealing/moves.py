@@ -94,7 +94,6 @@ def propose(
         rng: draws the rest.
     """
     group = space.movable[_below(len(space.movable), rng)]
-    here = devices[group]
     if kind == Move.SINGLE:
         devices[group] = _other_device(space, devices, group, rng)
     elif kind == Move.FOLLOW:
@@ -108,17 +107,35 @@ def propose(
             there = _device_nearby(space, devices, group, rng)
         else:
             there = _other_device(space, devices, group, rng)
-        size = _size(len(devices), rng)
-        if kind in (Move.REGION, Move.CLUSTER):
-            groups = _region(space, devices, group, size, kind == Move.CLUSTER, rng)
-        else:
-            first = max(space.position[group] - _below(size, rng), 0)
-            groups = space.order[first : first + size]
-        for other in groups:
-            if kind in (Move.RUN, Move.REGION) or devices[other] == here:
-                _put(space, devices, other, there)
-            elif kind == Move.EXCHANGE and devices[other] == there:
-                _put(space, devices, other, here)
+        move_around(space, devices, kind, group, there, rng)
+
+
+@njit(cache=True)
+def move_around(
+    space: Neighbourhood, devices: Ints, kind: int, group: int, there: int, rng: np.random.Generator
+) -> None:  # pragma: no cover
+    """Moves a run or a region around a group to a device.
+
+    Args:
+        space: what the move is drawn from.
+        devices: (num_groups,) the placement; changed, unless the groups drawn have to stay.
+        kind: `Move.RUN`, `PART`, `EXCHANGE`, `REGION` or `CLUSTER`.
+        group: one of the run, or what the region is around.
+        there: the device.
+        rng: draws size and place.
+    """
+    here = devices[group]
+    size = _size(len(devices), rng)
+    if kind in (Move.REGION, Move.CLUSTER):
+        groups = _region(space, devices, group, size, kind == Move.CLUSTER, rng)
+    else:
+        first = max(space.position[group] - _below(size, rng), 0)
+        groups = space.order[first : first + size]
+    for other in groups:
+        if kind in (Move.RUN, Move.REGION) or devices[other] == here:
+            _put(space, devices, other, there)
+        elif kind == Move.EXCHANGE and devices[other] == there:
+            _put(space, devices, other, here)
 
 
 @njit(cache=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placeto.placers.annealing.moves import Move, neighbourhood, propose, propose_many
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.placers.test_every_placer import pinned
+from tests.strategies import pinned
 
 SEEDS = st.integers(0, 2**32 - 1)
 

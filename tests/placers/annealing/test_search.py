@@ -14,8 +14,7 @@ from placeto.placers import Incumbent, base
 from placeto.placers.annealing import AnnealingConfig, anneal, search
 from placeto.placers.annealing.search import accepted, placement_costs
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.placers.test_every_placer import pinned
-from tests.strategies import problems
+from tests.strategies import pinned, problems
 
 METHODS = ("single", "expert", "etf", "heft")
 

@@ -1,0 +1,92 @@
+"""The command."""
+
+import argparse
+from pathlib import Path
+
+from benchmarks.transfer.page import page
+from benchmarks.transfer.plot import draw
+from benchmarks.transfer.study import (
+    BUDGETS,
+    CLUSTERS,
+    FAMILIES,
+    FINE_TUNED,
+    TRAINED,
+    Plan,
+    conduct,
+)
+from placeto.placers.configs import DEFAULT_POLICY
+from placeto.zoo.families import SPLITS
+
+FOLDER = Path(__file__).parents[1] / "results"
+PICTURE = Path(__file__).parents[2] / "docs" / "transfer.png"
+PLANNED = len(FAMILIES) * SPLITS["test"] * len(CLUSTERS)
+QUICK = ("layered", "series_parallel")
+
+
+def run(plan: Plan, runs: Path, text: Path, picture: Path, planned: int) -> None:
+    """Does what is missing and writes the page and the picture."""
+    document = conduct(plan, runs)
+    text.write_text(page(document, planned))
+    draw(document, picture)
+
+
+def policies(texts: list[str]) -> dict[str, str]:
+    """`NAME=DIR` as a mapping; a bundled policy is its own name."""
+    pairs = (text.partition("=") for text in texts)
+    return {name: source or name for name, _, source in pairs}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.transfer", description=run.__doc__)
+    parser.add_argument(
+        "--policy",
+        action="append",
+        metavar="NAME=DIR",
+        help="a bundled policy, or a run directory and what to call it; may be given several "
+        f"times, such as for several seeds or without a family (default: {DEFAULT_POLICY})",
+    )
+    parser.add_argument("--families", nargs="+", default=FAMILIES)
+    parser.add_argument("--clusters", nargs="+", default=CLUSTERS)
+    parser.add_argument("--graphs-per-family", type=int, default=SPLITS["test"], metavar="N")
+    parser.add_argument(
+        "--budgets", nargs="*", type=float, default=BUDGETS, help="seconds of the searches"
+    )
+    parser.add_argument(
+        "--placements",
+        nargs="*",
+        type=int,
+        default=(FINE_TUNED, TRAINED),
+        help="to fine-tune for; the last also from scratch",
+    )
+    parser.add_argument(
+        "--searching", type=int, default=1, metavar="N", help="policies to run auto with"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="one made-up graph of each of two families on k80x2, one second; into build/",
+    )
+    wanted = parser.parse_args()
+    chosen = policies(wanted.policy or [DEFAULT_POLICY])
+    if wanted.quick:
+        build = Path("build")
+        build.mkdir(exist_ok=True)
+        run(
+            Plan(chosen, QUICK, CLUSTERS[:1], 1, (1.0,), (16,)),
+            build / "transfer.json",
+            build / "transfer.md",
+            build / "transfer.png",
+            len(QUICK),
+        )
+        print((build / "transfer.md").read_text())
+    else:
+        plan = Plan(
+            chosen,
+            wanted.families,
+            wanted.clusters,
+            wanted.graphs_per_family,
+            wanted.budgets,
+            wanted.placements,
+            wanted.searching,
+        )
+        run(plan, FOLDER / "transfer.json", FOLDER / "transfer.md", PICTURE, PLANNED)

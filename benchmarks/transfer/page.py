@@ -1,0 +1,243 @@
+"""The study as a Markdown page."""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from benchmarks.markdown import table
+from benchmarks.transfer.points import (
+    HEADROOM,
+    NO_WORSE,
+    Point,
+    duels,
+    geometric_mean,
+    headline,
+    points,
+    ratios,
+    unseen_clusters,
+)
+from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, SCRATCH, TUNED
+
+ZERO_SHOT = (GREEDY, BEST_OF)
+TITLE = """# Policies on graphs that they have not seen
+
+Test graphs of the families alone, which no policy was trained or validated on: {problems} of
+{planned} problems so far ({graphs} graphs, clusters {clusters}). Simulated step times, groups
+`auto`. {policies} Every run has the machine to itself, one after the other: {machine}.
+
+Written by `python -m benchmarks.transfer`; all {runs} runs are in `transfer.json`.
+"""
+
+
+def page(document: Mapping[str, Any], planned: int) -> str:
+    """The whole page.
+
+    Args:
+        document: the results file.
+        planned: how many problems a full study has.
+    """
+    found, policies = points(document), document["policies"]
+    problems = {point.problem for point in found}
+    clusters = list(dict.fromkeys(run["cluster"] for run in document["runs"]))
+    new = unseen_clusters(policies, clusters) if headline(policies) else set()
+    main = [p for p in found if p.policy == "" or p.policy in headline(policies)]
+    seen = [point for point in main if point.cluster not in new]
+    unseen = [point for point in main if point.cluster in new]
+    heading = TITLE.format(
+        problems=len(problems),
+        planned=planned,
+        graphs=len({problem[:2] for problem in problems}),
+        clusters=", ".join(f"`{cluster}`" for cluster in clusters),
+        policies=_policies(policies),
+        machine=document["machine"],
+        runs=len(document["runs"]),
+    )
+    sections = {
+        "Families and clusters as in training": step_times(seen),
+        "As it is, and trained on the graph": trained_on_the_graph(seen),
+        "`auto` against `annealing`": searches(main),
+        "A family that the policy has not seen": new_family(found, policies),
+        "A cluster that the policies have not seen": _clusters(new) + step_times(unseen),
+        "Seeds of the training": seeds(seen, headline(policies)),
+    }
+    return heading + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items() if text)
+
+
+def step_times(chosen: Sequence[Point]) -> str:
+    """Geometric means of step time over the best known: a row a method, a column a family."""
+    families = _families(chosen)
+    if not families:
+        return ""
+    columns = [*([family] for family in families), families]
+    rows = [
+        [
+            f"`{method}`",
+            *(_cell(chosen, method, column) for column in columns),
+            _seconds([point.wall_seconds for point in chosen if point.method == method]),
+        ]
+        for method in dict.fromkeys(point.method for point in chosen)
+    ]
+    counts = [str(len(_problems(chosen, column))) for column in columns]
+    rows.append(["problems", *counts, ""])
+    return table(["step time over the best known", *families, "all", "seconds"], rows) + (
+        "\nGeometric means; in brackets on how many problems, where a method has not run on all or "
+        "found nothing that fits in memory on some. Seconds: to find a placement, median.\n\n"
+        f"{ahead(chosen, families)}"
+    )
+
+
+def ahead(chosen: Sequence[Point], families: Sequence[str]) -> str:
+    """Where the policy as it is stands against the heuristic that comes nearest to it."""
+    lines = []
+    for method in ZERO_SHOT:
+        texts, leads = [], 0
+        for family in families:
+            own = [point for point in chosen if point.family == family]
+            against = {
+                heuristic: geometric_mean(list(found.values()))
+                for heuristic in HEURISTICS
+                if (found := ratios(own, method, heuristic))
+            }
+            if against:
+                nearest = max(against, key=lambda heuristic: against[heuristic])
+                leads += against[nearest] < 1
+                texts.append(f"{family} {against[nearest]:.3f} (`{nearest}`)")
+        if texts:
+            lines.append(
+                f"- `{method}` is ahead of every heuristic in {leads} of {len(texts)} families. "
+                f"Its step time over that of the nearest heuristic: {', '.join(texts)}.\n"
+            )
+    return "".join(lines)
+
+
+def trained_on_the_graph(chosen: Sequence[Point]) -> str:
+    """Step times of the policy as it is over those after training on the graph."""
+    families = _families(chosen)
+    methods = dict.fromkeys(point.method for point in chosen)
+    tuned = [method for method in methods if method.startswith(TUNED)]
+    scratch = [method for method in methods if method.startswith(SCRATCH)]
+    pairs = [(method, other) for other in scratch for method in (*ZERO_SHOT, *tuned)]
+    pairs += [(method, other) for other in tuned[-1:] for method in ZERO_SHOT]
+    rows = []
+    for method, other in pairs:
+        found = ratios(chosen, method, other)
+        means = [
+            _number(geometric_mean([r for problem, r in found.items() if problem[0] == family]))
+            for family in families
+        ]
+        if found:
+            rows.append([f"`{method}` over `{other}`", *means, str(len(found))])
+    if not rows:
+        return ""
+    return table(["step time", *families, "problems"], rows) + (
+        "\nBelow 1: shorter than after training on the graph itself. The number is that of "
+        "episodes, each of which ends in a placement; the best placement met on the way counts.\n"
+    )
+
+
+def searches(chosen: Sequence[Point]) -> str:
+    """A row a budget and family: how `auto` fares against `annealing` in the same seconds."""
+    rows = []
+    budgets = sorted(
+        {float(p.method.split()[1]) for p in chosen if p.method.startswith("auto, ")},
+    )
+    for budget in budgets:
+        found = duels(chosen, f"auto, {budget:g} s", f"annealing, {budget:g} s")
+        for name in ("all", *_families(chosen)):
+            own = [(point, ratio) for point, ratio in found if name in ("all", point.family)]
+            if not own:
+                continue
+            fine = sum(ratio <= NO_WORSE for _, ratio in own)
+            room = [ratio for point, ratio in own if point.has_headroom]
+            rows.append(
+                [
+                    f"{budget:g} s, {name}",
+                    str(len(own)),
+                    f"{fine / len(own):.0%}",
+                    _number(geometric_mean(_finite([ratio for _, ratio in own]))),
+                    str(len(room)),
+                    _number(geometric_mean(_finite(room))),
+                ]
+            )
+    if not rows:
+        return ""
+    header = ["", "runs", "no worse", "step time", "with headroom", "their step time"]
+    return table(header, rows) + (
+        f"\nNo worse: at most {NO_WORSE - 1:.1%} slower. Step time: geometric mean of `auto`'s "
+        "over `annealing`'s, equal wall-clock time, both cores, one after the other. Headroom: "
+        f"the best known placement is below {HEADROOM} of one device.\n"
+    )
+
+
+def new_family(found: Sequence[Point], policies: Mapping[str, Any]) -> str:
+    """Step times on the graphs of families that a policy has not seen."""
+    own = [
+        point
+        for point in found
+        if point.method in ZERO_SHOT
+        and point.family not in policies[point.policy]["families"]
+        and point.cluster in policies[point.policy]["clusters"]
+    ]
+    problems = {point.problem for point in own}
+    beside = [p for p in found if p.problem in problems and p.method in HEURISTICS]
+    return step_times([*beside, *own])
+
+
+def seeds(chosen: Sequence[Point], names: Sequence[str]) -> str:
+    """A row a policy of the headline: step time over the best known."""
+    families = _families(chosen)
+    columns = [*([family] for family in families), families]
+    rows = [
+        [f"{name}, `{method}`", *(_cell(own, method, column) for column in columns)]
+        for method in ZERO_SHOT
+        for name in names
+        if (own := [point for point in chosen if point.policy == name])
+    ]
+    if len(names) < 2 or not rows:
+        return ""
+    return table(["step time over the best known", *families, "all"], rows)
+
+
+def _cell(chosen: Sequence[Point], method: str, families: Sequence[str]) -> str:
+    own = [p for p in chosen if p.method == method and p.family in families]
+    fits = [point for point in own if math.isfinite(point.step_time)]
+    if not fits:
+        return "-"
+    ran, planned = len({point.problem for point in fits}), len(_problems(chosen, families))
+    mean = _number(geometric_mean([point.relative for point in fits]))
+    return mean if ran == planned else f"{mean} ({ran})"
+
+
+def _problems(chosen: Sequence[Point], families: Sequence[str]) -> set[tuple[str, str, str]]:
+    return {point.problem for point in chosen if point.family in families}
+
+
+def _families(chosen: Sequence[Point]) -> list[str]:
+    """Families that there are problems of, in the order of the study."""
+    there = {point.family for point in chosen}
+    return [*(f for f in FAMILIES if f in there), *sorted(there - set(FAMILIES))]
+
+
+def _policies(policies: Mapping[str, Any]) -> str:
+    texts = [
+        f"{name} ({', '.join(card['families']) or 'no family'}; {', '.join(card['clusters'])})"
+        for name, card in policies.items()
+    ]
+    return f"Policies, with the families and clusters they were trained on: {'; '.join(texts)}."
+
+
+def _clusters(new: set[str]) -> str:
+    return f"{', '.join(f'`{cluster}`' for cluster in sorted(new))}.\n\n" if new else ""
+
+
+def _finite(values: Sequence[float]) -> list[float]:
+    return [value for value in values if 0 < value < math.inf]
+
+
+def _seconds(values: Sequence[float]) -> str:
+    return f"{median(values):.2g}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else "-"

@@ -1,0 +1,76 @@
+"""Cumulative distributions of step time, as the paper shows them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.transfer.points import Point, headline, points
+from benchmarks.transfer.study import BEST_OF, GREEDY, SCRATCH, TUNED
+
+ALWAYS = (GREEDY, BEST_OF, "etf", "heft", "expert", "metis")
+COLOURS = 10  # that differ
+
+
+def draw(document: Mapping[str, Any], path: Path) -> None:
+    """Draws a panel for each family, a line for each method: share of problems over step time.
+
+    Args:
+        document: the results file.
+        path: the picture, a PNG.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = headline(document["policies"])
+    found = [point for point in points(document) if point.policy in ("", *names)]
+    families = list(dict.fromkeys(point.family for point in found))
+    methods = _methods(found)
+    columns = min(len(families), 2) or 1
+    lines = max(-(-len(families) // columns), 1)
+    figure, axes = plt.subplots(
+        lines, columns, figsize=(4.5 * columns, 3.2 * lines), layout="constrained", squeeze=False
+    )
+    for ax, family in zip(axes.flat, families, strict=False):
+        for number, method in enumerate(methods):
+            own = [p.relative for p in found if p.family == family and p.method == method]
+            if not own:
+                continue
+            line = {"color": f"C{number}", "linestyle": "-" if number < COLOURS else "--"}
+            ax.step(*distribution(own), where="post", label=method, **line)
+        ax.set_xlim(0.99, 2)
+        ax.set_title(family, fontsize=10)
+        ax.set_ylabel("share of problems")
+        ax.set_xlabel("step time over the best known")
+    for ax in axes.flat[len(families) :]:
+        ax.set_axis_off()
+    labelled = {
+        text: line
+        for ax in axes.flat
+        for line, text in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        labelled.values(), labelled.keys(), loc="outside lower center", ncols=4, fontsize=8
+    )
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def distribution(values: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Values in order and the share of all that are at most that; infinite ones are never met."""
+    finite = sorted(value for value in values if math.isfinite(value))
+    shares = [(number + 1) / len(values) for number in range(len(finite))]
+    return [1.0, *finite], [0.0, *shares]
+
+
+def _methods(found: Sequence[Point]) -> list[str]:
+    """What is drawn: of searches with the least budget, of trainings all."""
+    there = list(dict.fromkeys(point.method for point in found))
+    budgets = sorted(float(text.split()[1]) for text in there if text.startswith("auto, "))
+    shortest = (
+        [f"{method}, {budgets[0]:g} s" for method in ("annealing", "auto")] if budgets else []
+    )
+    trained = [text for text in there if text.startswith((TUNED, SCRATCH))]
+    return [method for method in (*ALWAYS, *trained, *shortest) if method in there]

@@ -1,0 +1,250 @@
+"""The runs of the study: which there are, and doing those that are missing, one after the other."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks.papers.study import machine
+from placeto import PlacementProblem, load_cluster, load_graph
+from placeto.files import write_bytes
+from placeto.graph import ComputationGraph
+from placeto.placers import NotApplicable, place
+from placeto.placers.base import Incumbent
+from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
+from placeto.reports.rows import seconds
+from placeto.training.trained import Trained, load_trained
+from placeto.zoo.families import SPLITS, members
+from placeto.zoo.folders import family_graphs
+
+FAMILIES = ("cifar10", "nmt", "ptb", "transformer")
+CLUSTERS = ("k80x2", "k80x4", "k80x8", "p100x2-k80x2")
+HEURISTICS = ("single", "expert", "etf", "heft", "m-etf", "m-sct", "metis", "scotch")
+BUDGETS = (1.0, 5.0, 30.0)
+# Of training on one graph: what an impatient user waits for, and what a policy needs to be learned.
+FINE_TUNED, TRAINED = 128, 1024
+GREEDY, SAMPLES = "greedy", 16
+BEST_OF = f"best of {SAMPLES}"
+SCRATCH, TUNED = "from scratch", "fine-tuned"
+SEARCHES = ("annealing", "auto")
+KEYS = ("family", "graph", "cluster", "method", "policy", "budget_seconds", "seed")
+Run = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study consists of.
+
+    A policy that has not seen a family is run, as it is, on that family's graphs alone; one that
+    has seen all of them, the headline's, on all graphs.
+
+    Attributes:
+        policies: name -> a run directory, or the name of a policy that ships.
+        families: whose test graphs.
+        clusters: what they are placed on.
+        graphs: how many of each family's test graphs.
+        budgets: seconds of the searches.
+        placements: what policies are fine-tuned for; the last is also what one is trained for
+            from scratch. Only the first policy of the headline is trained on graphs.
+        searching: how many policies of the headline `auto` is run with.
+    """
+
+    policies: Mapping[str, str]
+    families: Sequence[str] = FAMILIES
+    clusters: Sequence[str] = CLUSTERS
+    graphs: int = SPLITS["test"]
+    budgets: Sequence[float] = BUDGETS
+    placements: Sequence[int] = (FINE_TUNED, TRAINED)
+    searching: int = 1
+
+    def runs(self) -> Iterator[Run]:
+        """What names each run: problem by problem, the families in turn."""
+        names = {family: test_graphs(family) for family in self.families}
+        for number in range(self.graphs):
+            for family in self.families:
+                for cluster in self.clusters:
+                    graph = names[family][number]
+                    for run in self._of_problem(family, number):
+                        yield {"family": family, "graph": graph, "cluster": cluster, **run}
+
+    def _of_problem(self, family: str, number: int) -> Iterator[Run]:
+        seen = {name: families_seen(policy(source)) for name, source in self.policies.items()}
+        headline = [name for name in self.policies if seen[name] >= set(FAMILIES)]
+        for method in HEURISTICS:
+            yield _run(method)
+        for name in self.policies:
+            if name in headline or family not in seen[name]:
+                yield _run(GREEDY, name)
+                yield _run(BEST_OF, name)
+        for name in headline[:1]:
+            for placements in self.placements:
+                yield _run(f"{TUNED} {placements}", name)
+            for placements in self.placements[-1:]:
+                yield _run(f"{SCRATCH} {placements}", name)
+        for seed, name in enumerate(headline[: self.searching]):
+            for budget in self.budgets:
+                # Whatever else the machine does is not always to the same one's disadvantage.
+                for method in SEARCHES[:: 1 if number % 2 == 0 else -1]:
+                    with_policy = name if method == "auto" else ""
+                    yield _run(method, with_policy, budget, seed)
+
+
+def conduct(
+    plan: Plan, path: Path, perform_one: Callable[[Plan, Run], Run] | None = None
+) -> dict[str, Any]:
+    """Does the runs that a results file does not have; it is written after each.
+
+    Args:
+        plan: what there is to do.
+        path: the results file; runs of other plans stay in it.
+        perform_one: does a run; default: `perform`.
+
+    Returns:
+        What is in the file.
+
+    Raises:
+        SystemExit: the file has results of another policy of the same name.
+    """
+    document = json.loads(path.read_text()) if path.exists() else {"policies": {}, "runs": []}
+    cards = {name: card(source) for name, source in plan.policies.items()}
+    for name in cards:
+        if document["policies"].get(name, cards[name])["digest"] != cards[name]["digest"]:
+            raise SystemExit(
+                f"{path}: has results of another policy {name}; give this one another name, or "
+                "remove the file"
+            )
+    have = {_key(run) for run in document["runs"]}
+    missing = [run for run in plan.runs() if _key(run) not in have]
+    if missing and perform_one is None:
+        warm_up(plan)
+    for number, run in enumerate(missing):
+        done = (perform_one or perform)(plan, run)
+        told = done["note"] or f"{done['step_time']:.4g} s"
+        names = (done["graph"], done["cluster"], done["method"], done["policy"])
+        print(f"{number + 1}/{len(missing)} {' '.join(filter(None, names))}: {told}", flush=True)
+        document = {
+            "command": "python -m benchmarks.transfer",
+            "machine": machine(),
+            "policies": document["policies"] | cards,
+            "runs": [*document["runs"], done],
+        }
+        lines = json.dumps(document).replace('{"family"', '\n{"family"')  # a run a line
+        write_bytes(path, lines.encode() + b"\n")
+    return document
+
+
+def perform(plan: Plan, run: Run) -> Run:
+    """One run: the run with what was found, or with a note why there is nothing."""
+    return found_by(plan, run, _problem(run["family"], run["graph"], run["cluster"]))
+
+
+def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
+    """What a method finds for a problem."""
+    method, seed = run["method"], run["seed"]
+    # A problem keeps what was computed of it: on a fresh one, nobody is served by those before.
+    problem = replace(problem, grouping=problem.op_group)
+    incumbent = Incumbent(problem, math.inf)
+    kind, _, count = method.rpartition(" ")
+    trained = policy(plan.policies[run["policy"]]) if run["policy"] else None
+    try:
+        if method in HEURISTICS or method in SEARCHES:
+            settings = {"policy": plan.policies[run["policy"]]} if run["policy"] else {}
+            budget = run["budget_seconds"] or math.inf
+            placement = place(problem, method, budget, seed, settings=settings)
+            if placement.interrupted:
+                raise KeyboardInterrupt
+            return {**run, "note": "", **_found(placement, placement.wall_seconds)}
+        assert trained is not None
+        if method == GREEDY:
+            place_zero_shot(incumbent, trained, seed)
+        elif method == BEST_OF:
+            place_zero_shot(incumbent, trained, seed, SAMPLES)
+        elif kind == TUNED:
+            place_fine_tuned(incumbent, trained, seed, int(count))
+        else:
+            place_from_scratch(incumbent, trained.config, seed, int(count))
+    except NotApplicable as error:
+        return {**run, "note": str(error), "step_time": None, "feasible": False}
+    return {**run, "note": "", **_found(incumbent, incumbent.seconds)}
+
+
+def warm_up(plan: Plan) -> None:
+    """Loads and compiles what the runs need, so that none of them is charged for it."""
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 8)
+    short = replace(plan, placements=(1,))
+    for run in {_key(run)[3:5]: run for run in short.runs()}.values():
+        found_by(plan, {**run, "budget_seconds": run["budget_seconds"] and 1.0}, problem)
+
+
+def families_seen(trained: Trained) -> set[str]:
+    """Families that a policy was trained on graphs of."""
+    return {
+        family
+        for family in FAMILIES
+        if any(member.name in trained.graphs for member in members(family))
+    }
+
+
+def test_graphs(family: str) -> list[str]:
+    """Names of a family's test graphs, by number."""
+    return [member.name for member in members(family) if member.split == "test"]
+
+
+def card(source: str) -> dict[str, Any]:
+    """What the page says of a policy: its weights' digest, what it has seen.
+
+    Raises:
+        SystemExit: it was trained or validated on test graphs.
+    """
+    trained = policy(source)
+    graphs = trained.graphs | {row["graph"] for row in trained.card.get("validation", ())}
+    if leaked := graphs & {name for family in FAMILIES for name in test_graphs(family)}:
+        raise SystemExit(f"{source}: was trained or validated on {min(leaked)}, a test graph")
+    weights = [tensor.numpy().tobytes() for tensor in trained.policy.state_dict().values()]
+    return {
+        "digest": hashlib.sha256(b"".join(weights)).hexdigest()[:16],
+        "families": sorted(families_seen(trained)),
+        "clusters": sorted(trained.clusters),
+    }
+
+
+@cache
+def policy(source: str) -> Trained:
+    """A policy, read once."""
+    return load_trained(source)
+
+
+def _run(method: str, policy: str = "", budget_seconds: float | None = None, seed: int = 0) -> Run:
+    return {
+        "method": method,
+        "policy": policy,
+        "budget_seconds": budget_seconds,
+        "seed": seed,
+    }
+
+
+def _found(found: Any, wall_seconds: float) -> dict[str, Any]:
+    return {
+        "step_time": seconds(found.step_time),
+        "feasible": found.feasible,
+        "evaluations": found.evaluations,
+        "wall_seconds": round(wall_seconds, 4),
+    }
+
+
+def _key(run: Run) -> tuple[Any, ...]:
+    return tuple(run[key] for key in KEYS)
+
+
+@lru_cache(maxsize=2)
+def _graphs(family: str) -> dict[str, ComputationGraph]:
+    return {graph.name: graph for graph in family_graphs(f"family:{family}", "test")}
+
+
+@lru_cache(maxsize=2)
+def _problem(family: str, graph: str, cluster: str) -> PlacementProblem:
+    return PlacementProblem(_graphs(family)[graph], load_cluster(cluster))

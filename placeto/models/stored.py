@@ -1,0 +1,129 @@
+"""Trained policies as files, read without torch: a card in JSON and weights in safetensors."""
+
+import difflib
+import os.path
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from placeto import bundle
+from placeto.errors import PlacetoError
+from placeto.features.groups import GROUP_ATTRIBUTES
+from placeto.features.pairs import GROUP_FEATURES, PAIR_FEATURES, Features
+from placeto.files import check_format, read_bytes, read_json
+
+POLICY_FORMAT = "placeto.policy"
+POLICY_VERSION = 1
+PAIRWISE = "pairwise"
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPolicy:
+    """What the files of a policy hold.
+
+    Attributes:
+        source: where it was read from.
+        card: what `policy.json` says: the shape, what it was trained on, its results.
+        arrays: the weights, by name.
+    """
+
+    source: str
+    card: dict[str, Any]
+    arrays: dict[str, Features]
+
+
+def bundled_policies() -> list[str]:
+    """The names of the policies that ship with the package, sorted."""
+    return bundle.names("policies", (".json",))
+
+
+def read_policy(source: str | Path) -> StoredPolicy:
+    """Reads the policy of a run directory, or a bundled one.
+
+    Args:
+        source: a directory with `policy.json` and `policy.safetensors`, or a bundled name.
+
+    Raises:
+        PlacetoError: neither, or the files are broken.
+    """
+    card_path, weights_path = _paths(source)
+    card = read_json(card_path)
+    check_format(card, POLICY_FORMAT, POLICY_VERSION, str(card_path))
+    if not isinstance(card.get("policy"), dict):
+        raise PlacetoError(f"{card_path}: has no policy's shape")
+    try:
+        arrays = load(read_bytes(weights_path))
+    except SafetensorError as error:
+        line = " ".join(str(error).split())
+        raise PlacetoError(
+            f"{weights_path}: not the weights of {card_path.name}: {line}"
+        ) from error
+    return StoredPolicy(str(source), card, arrays)
+
+
+def read_pairwise(source: str | Path) -> StoredPolicy:
+    """Reads a pairwise policy, whose arrays are those of `PairwisePolicy`.
+
+    Raises:
+        PlacetoError: no policy, another kind of policy, or weights of another shape.
+    """
+    stored = read_policy(source)
+    shape = stored.card["policy"]
+    if shape.get("kind") != PAIRWISE:
+        raise PlacetoError(
+            f"{source}: is not a pairwise policy, which can place any graph on any cluster; train "
+            "one by `placeto train --agent pairwise`"
+        )
+    for name in ("hidden", "embedding", "width", "rounds"):
+        if not isinstance(value := shape.get(name), int) or value < 1:
+            raise PlacetoError(
+                f"{source}: the policy's {name} is {value!r}, expected a whole number from 1"
+            )
+    expected = _shapes(shape["hidden"], shape["embedding"], shape["width"])
+    found = {name: array.shape for name, array in stored.arrays.items()}
+    if found != expected:
+        wrong = sorted(
+            name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
+        )
+        raise PlacetoError(f"{source}: weights of another shape than its card's: {wrong[0]}")
+    for name, array in stored.arrays.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise PlacetoError(f"{source}: weights that are not finite 32-bit floats: {name}")
+    return stored
+
+
+def _paths(source: str | Path) -> tuple[Path, Path]:
+    folder = Path(source)
+    if os.path.isdir(folder):  # unlike Path.is_dir, False for a name that no folder can have
+        return folder / "policy.json", folder / "policy.safetensors"
+    card = bundle.FOLDERS["policies"] / f"{source}.json"
+    if folder.name == str(source) and os.path.isfile(card):
+        return card, card.with_suffix(".safetensors")
+    known = bundled_policies()
+    close = difflib.get_close_matches(str(source), known, 1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise PlacetoError(
+        f"{source}: no run directory, and no bundled policy; {hint}bundled policies: "
+        f"{', '.join(known) or 'none'}"
+    )
+
+
+def _shapes(hidden: int, embedding: int, width: int) -> dict[str, tuple[int, ...]]:
+    inputs = 2 * PAIR_FEATURES + GROUP_FEATURES + embedding
+    linear = {
+        "enter": (width, GROUP_ATTRIBUTES),
+        "down": (width, width + 1),
+        "up": (width, width + 1),
+        "mix": (width, 3 * width),
+        "leave": (embedding, width),
+        "first": (hidden, inputs),
+        "second": (hidden, hidden),
+    }
+    shapes: dict[str, tuple[int, ...]] = {"last.weight": (1, hidden)}
+    for name, shape in linear.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    return shapes

@@ -1,0 +1,215 @@
+"""One chain of the search, compiled: propose, simulate, accept."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from placeto.graph import Floats, Ints
+from placeto.placers.annealing.moves import NUM_MOVES, Neighbourhood, propose
+from placeto.placers.annealing.search import ANY_EXCESS, WHOLE_EXCESS
+from placeto.placers.auto.cutoff import NOT_STARTED, bytes_over, least_step_time
+from placeto.placers.auto.proposals import (
+    GUIDED,
+    NUM_KINDS,
+    draw_kind,
+    forget,
+    no_opinion,
+    propose_guided,
+)
+from placeto.simulation.compiled import Compiled, Int32s
+from placeto.simulation.kernel import advance
+from placeto.simulation.run import read
+from placeto.simulation.state import OPS, State, begin, view
+from placeto.training.sweeps import Guide
+
+# Columns of `Chain.numbers`: what the present placement costs, the best one's rank and step time,
+# placements simulated; simulations that were looked at on their way, and those given up.
+COST, BEST_RANK, BEST_STEP_TIME, EVALUATIONS, LOOKED_AT, GIVEN_UP = range(6)
+UNFIT = 1e15  # above every step time, and no more than bytes can be added to
+SLICES = 3  # of a simulation, between which it is looked at
+# To look takes time, too: if less than this share is given up, only one of so many is looked at.
+PAYS, RARELY = 0.25, 16
+ROUNDING = 1e-9  # what adding up in another order may change, as a share of the step
+EVENLY = 0.3  # the share of proposals whose kind is drawn evenly
+MEMORY = 500.0  # proposals of a kind after which earlier ones count half
+SMALLEST = 1e-300
+
+
+class Chain(NamedTuple):
+    """Where a chain stands."""
+
+    present: Ints  # (num_groups,) devices
+    best: Ints  # (num_groups,) the placement of lowest rank that it has accepted
+    best_peak: Ints  # (num_devices,) bytes of that
+    numbers: Floats  # (6,)
+    tried: Floats  # (NUM_KINDS,) how often each kind was proposed; earlier ones count less
+    gained: Floats  # (NUM_KINDS,) how often that was accepted and cheaper, likewise
+
+
+class Task(NamedTuple):
+    """What all chains work on."""
+
+    compiled: Compiled
+    guide: Guide  # its table is empty where there is no policy
+    space: Neighbourhood
+    after: Floats  # (num_kept,) s, see `paths_after`
+    scale: float  # s, in which memory over the limit is reckoned
+
+
+@njit(cache=True)
+def rank(step_time: float, over: float) -> float:  # pragma: no cover
+    """Orders placements as the incumbent does: what fits, by step time; then by bytes over."""
+    return UNFIT + over if over > 0 else step_time
+
+
+def new_chain(devices: Ints, peak: Ints, step_time: float, cost: float, over: float) -> Chain:
+    """A chain that starts from a placement of so many seconds, which is so many bytes over."""
+    numbers = np.array([cost, rank(step_time, over), step_time, 0.0, 0.0, 0.0])
+    return Chain(
+        devices.copy(), devices.copy(), peak.copy(), numbers, np.zeros(NUM_KINDS),
+        np.zeros(NUM_KINDS),
+    )  # fmt: skip
+
+
+def go_on_from(chain: Chain, devices: Ints, cost: float) -> None:
+    """Gives a chain another present placement."""
+    chain.present[:] = devices
+    chain.numbers[COST] = cost
+
+
+@njit(cache=True, nogil=True)
+def run_chain(
+    task: Task,
+    chain: Chain,
+    ints: Int32s,
+    longs: Ints,
+    reals: Floats,
+    temperature: float,
+    proposals: int,
+    rng: np.random.Generator,
+) -> None:  # pragma: no cover
+    """Makes proposals and accepts some of them by the rule of Metropolis et al. (1953).
+
+    Args:
+        task: the problem.
+        chain: changed.
+        ints: (2, …) buffers of two simulations: of the present placement and of what is proposed.
+        longs: likewise.
+        reals: likewise.
+        temperature: seconds.
+        proposals: how many.
+        rng: draws.
+    """
+    c, space, scale = task.compiled, task.space, task.scale
+    memory_limit = task.guide.wiring.memory_limit
+    whole = max(task.guide.wiring.group_memory.sum(), 1)
+    num_groups, num_devices = space.allowed.shape
+    kinds = NUM_KINDS if len(task.guide.table) else NUM_MOVES
+    numbers = chain.numbers
+    s = view(c, ints[0], longs[0], reals[0])
+    t = view(c, ints[1], longs[1], reals[1])
+    peak = np.empty(num_devices, np.int64)
+    left = np.empty(num_devices)
+    nothing = np.empty(0)
+    candidate = np.empty(num_groups, np.int64)
+    opinion = no_opinion(num_groups, num_devices)
+    begin(c, chain.present, s)
+    advance(c, s, 0, OPS)
+    step_time = read(s, peak, nothing)
+    for number in range(proposals):
+        kind = draw_kind(chain.tried, chain.gained, kinds, EVENLY, rng)
+        candidate[:] = chain.present
+        if kind < NUM_MOVES:
+            propose(space, candidate, kind, rng)
+        else:
+            propose_guided(
+                c, task.guide, space, s, step_time, peak, opinion, GUIDED[kind - NUM_MOVES],
+                candidate, rng,
+            )  # fmt: skip
+        if (candidate == chain.present).all():
+            continue
+        # The rule's draw comes first: what cannot pass is not simulated to its end.
+        limit = numbers[COST] - temperature * np.log(max(rng.random(), SMALLEST))
+        often = numbers[GIVEN_UP] >= PAYS * numbers[LOOKED_AT]
+        slices = SLICES if often or number % RARELY == 0 else 1
+        cost, given_up = simulated_cost(
+            c, candidate, t, task.after, left, memory_limit, scale, whole, limit, slices
+        )  # fmt: skip
+        numbers[EVALUATIONS] += 1
+        numbers[LOOKED_AT] += slices > 1
+        numbers[GIVEN_UP] += given_up
+        chain.tried[kind] += 1
+        if chain.tried[kind] > MEMORY:
+            chain.tried[kind] /= 2
+            chain.gained[kind] /= 2
+        if cost > limit:
+            continue
+        if cost < numbers[COST]:
+            chain.gained[kind] += 1
+        s, t = t, s
+        step_time = read(s, peak, nothing)
+        forget(opinion)
+        numbers[COST] = cost
+        chain.present[:] = candidate
+        found = rank(step_time, bytes_over(s, memory_limit))
+        if found < numbers[BEST_RANK]:
+            numbers[BEST_RANK], numbers[BEST_STEP_TIME] = found, step_time
+            chain.best[:] = candidate
+            chain.best_peak[:] = peak
+
+
+@njit(cache=True)
+def simulated_cost(
+    c: Compiled,
+    devices: Ints,
+    s: State,
+    after: Floats,
+    left: Floats,
+    memory_limit: Ints,
+    scale: float,
+    whole: int,
+    limit: float,
+    slices: int,
+) -> tuple[float, bool]:  # pragma: no cover
+    """What a placement costs, as `placement_costs` has it; infinite if that is above a limit.
+
+    The simulation is given up as soon as it is seen to be above the limit.
+
+    Args:
+        c: the compiled problem.
+        devices: (num_groups,) the placement.
+        s: where it is simulated; at the end of the step unless the cost is infinite.
+        after: by `paths_after`.
+        left: (num_devices,) overwritten.
+        memory_limit: (num_devices,) bytes.
+        scale: seconds that memory over the limit is reckoned in.
+        whole: bytes of the graph.
+        limit: seconds.
+        slices: of the simulation, between which it is looked at.
+
+    Returns:
+        The cost in seconds, and whether the simulation was given up.
+    """
+    num_kept = len(c.missing)
+    begin(c, devices, s)
+    if slices > 1:
+        s.op_start[:] = NOT_STARTED
+    for number in range(1, slices):
+        advance(c, s, num_kept * (slices - number) // slices, OPS)
+        least = least_step_time(c, s, after, left)
+        if _cost(least, s, memory_limit, scale, whole) > limit * (1 + ROUNDING):
+            return np.inf, True
+    advance(c, s, 0, OPS)
+    cost = _cost(s.clock[0], s, memory_limit, scale, whole)
+    return cost if cost <= limit else np.inf, False
+
+
+@njit(cache=True)
+def _cost(
+    seconds: float, s: State, memory_limit: Ints, scale: float, whole: int
+) -> float:  # pragma: no cover
+    over = bytes_over(s, memory_limit)
+    if over > 0:
+        return seconds + scale * (ANY_EXCESS + WHOLE_EXCESS * over / whole)
+    return seconds

@@ -1,0 +1,53 @@
+"""What the placer `auto` is told."""
+
+from dataclasses import dataclass
+
+from placeto.errors import PlacetoError
+
+NO_POLICY = "none"
+
+
+@dataclass(frozen=True)
+class AutoConfig:
+    """Settings of `place_auto`.
+
+    Temperatures are shares of the best start's step time, for 100 groups or more; for fewer, they
+    are multiplied by 100 / groups.
+
+    Attributes:
+        policy: a run directory or a bundled policy; `none` to search without.
+        samples: sweeps of the policy with drawn devices, at most, before the search.
+        max_evaluations: the search ends once so many placements are simulated, starts included, if
+            only in part; None for no limit but the incumbent's budget.
+        chains: of the search, one a thread; 0 for as many as numba may use threads, or 2 where
+            `max_evaluations` is set, so that the result does not depend on the machine.
+        first_temperature: of the search.
+        last_temperature: of the search; geometric between.
+        exchanges: how often, evenly over the budget, every chain goes on from the best placement
+            that any has found.
+    """
+
+    policy: str = "pairwise"
+    samples: int = 16
+    max_evaluations: int | None = None
+    chains: int = 0
+    first_temperature: float = 0.01
+    last_temperature: float = 0.0003
+    exchanges: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "chains", "exchanges"):
+            if getattr(self, name) < 0:
+                raise PlacetoError(f"{name} is {getattr(self, name)}, expected 0 or more")
+        if self.max_evaluations is not None and self.max_evaluations < 1:
+            raise PlacetoError(f"max_evaluations is {self.max_evaluations}, expected 1 or more")
+        if not 0 < self.last_temperature <= self.first_temperature:
+            raise PlacetoError(
+                f"temperatures fall from {self.first_temperature} to {self.last_temperature}, "
+                "expected positive ones that do not rise"
+            )
+
+    def temperature(self, spent: float) -> float:
+        """The temperature when so much of the budget is spent, from 0 to 1."""
+        fall = self.last_temperature / self.first_temperature
+        return float(self.first_temperature * fall ** min(spent, 1.0))

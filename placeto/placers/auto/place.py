@@ -1,0 +1,101 @@
+"""The placer `auto`: heuristics, then a trained policy, then a search that it guides."""
+
+import time
+
+import numpy as np
+
+from placeto.errors import PlacetoError
+from placeto.initial import all_on
+from placeto.placers.auto.config import NO_POLICY, AutoConfig
+from placeto.placers.auto.search import search, share_spent, unguided
+from placeto.placers.base import Incumbent
+from placeto.placers.etf import place_etf
+from placeto.placers.expert import place_expert
+from placeto.placers.heft import place_heft
+from placeto.placers.pairwise import guide, offer_drawn, offer_greedy, stored
+from placeto.placers.single import place_single
+from placeto.training.sweeps import Guide
+
+# Of what is left of the budget, at most, for the first greedy sweep, and for drawn ones.
+GREEDY_SHARE, DRAWN_SHARE = 0.3, 0.2
+
+
+def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
+    """Heuristics and a policy for a first answer, then a search until the budget ends.
+
+    The best device, the expert's placement, earliest finish and HEFT; the policy's greedy sweeps,
+    and some whose devices are drawn; then the search, from the best of these. It is never worse
+    than the heuristics and the greedy sweeps, as far as the budget lets these end. What found the
+    best placement is `incumbent.found_by`.
+
+    Args:
+        incumbent: what is offered to.
+        rng: draws.
+        config: settings.
+
+    Raises:
+        PlacetoError: there is no such policy.
+    """
+    for part, run in (
+        ("single", place_single),
+        ("expert", place_expert),
+        ("etf", place_etf),
+        ("heft", place_heft),
+    ):
+        if incumbent.devices is not None and share_spent(incumbent, config) >= 1:
+            return
+        incumbent.part = part
+        run(incumbent, rng)
+    ready = _policy(incumbent, config)
+    if ready is not None:
+        incumbent.part = "pairwise"
+        _offer_policy(incumbent, ready, rng, config)
+    incumbent.part = "search"
+    search(incumbent, rng, ready or unguided(incumbent.problem), config)
+
+
+def _policy(incumbent: Incumbent, config: AutoConfig) -> Guide | None:
+    """The policy made ready; None where it is not wanted, or where none ships."""
+    if config.policy == NO_POLICY:
+        return None
+    try:
+        return guide(incumbent.problem, stored(config.policy))
+    except PlacetoError as error:
+        if config.policy != AutoConfig.policy:
+            raise
+        incumbent.progress(f"searching without a policy: {error}")
+        return None
+
+
+def _offer_policy(
+    incumbent: Incumbent, ready: Guide, rng: np.random.Generator, config: AutoConfig
+) -> None:
+    problem = incumbent.problem
+    singles = [all_on(problem, device) for device in range(problem.num_devices)]
+    began = time.perf_counter()
+    step_times = incumbent.offer_many(singles).step_time
+    seconds = time.perf_counter() - began
+    start = singles[int(step_times.argmin())]
+    sweep = problem.num_groups / problem.num_devices * seconds
+    if _affordable(incumbent, config, problem.num_groups, sweep) * GREEDY_SHARE >= 1:
+        offer_greedy(incumbent, ready, start)
+    affordable = _affordable(incumbent, config, problem.num_groups, sweep) * DRAWN_SHARE
+    samples = min(config.samples, int(affordable))
+    if samples > 0:
+        offer_drawn(incumbent, ready, start, rng, samples, later=False)
+
+
+def _affordable(
+    incumbent: Incumbent, config: AutoConfig, evaluations: int, seconds: float
+) -> float:
+    """How often something could be done with what is left of the budget.
+
+    Args:
+        incumbent: whose budget.
+        config: whose limit, if there is one.
+        evaluations: placements that doing it once simulates.
+        seconds: that it takes.
+    """
+    if config.max_evaluations is not None:
+        return (config.max_evaluations - incumbent.evaluations) / evaluations
+    return (incumbent.budget_seconds - incumbent.seconds) / max(seconds, 1e-9)

@@ -1,0 +1,133 @@
+"""The pairwise policy, trained beforehand: it places graphs that it has never seen."""
+
+import time
+from functools import cache
+
+import numpy as np
+
+from placeto.features.groups import group_graph
+from placeto.features.pairs import wiring
+from placeto.graph import Ints
+from placeto.initial import all_on
+from placeto.models.scoring import embedding_of, weights_of
+from placeto.models.stored import StoredPolicy, read_pairwise
+from placeto.placers.base import Incumbent
+from placeto.placers.configs import PairwisePlacerConfig
+from placeto.problem import PlacementProblem
+from placeto.training.sweeps import Guide, Sweeps, play
+from placeto.units import format_seconds
+
+BATCH_SECONDS = 0.5  # of sampled sweeps at once, so that a budget or Ctrl-C ends them soon
+MEMORY_PENALTY = 2.0  # s a GiB
+
+
+def guide(problem: PlacementProblem, policy: StoredPolicy) -> Guide:
+    """A stored pairwise policy made ready for a problem."""
+    table = embedding_of(policy.arrays, group_graph(problem), policy.card["policy"]["rounds"])
+    return Guide(wiring(problem), weights_of(policy.arrays), table)
+
+
+def place_pairwise(
+    incumbent: Incumbent, rng: np.random.Generator, config: PairwisePlacerConfig
+) -> None:
+    """Places by a trained policy alone: greedy sweeps, then drawn ones until the budget ends.
+
+    Args:
+        incumbent: what is offered to.
+        rng: draws devices.
+        config: settings.
+
+    Raises:
+        PlacetoError: there is no such policy.
+    """
+    problem = incumbent.problem
+    ready = guide(problem, stored(config.policy))
+    incumbent.offer_many([all_on(problem, device) for device in range(problem.num_devices)])
+    assert incumbent.devices is not None
+    single = incumbent.devices
+    seconds = offer_greedy(incumbent, ready, single)
+    samples = config.samples
+    if not config.batches:  # a number of batches is told to get the same placement again
+        samples = max(min(samples, int(2 * BATCH_SECONDS / max(seconds, 1e-9))), 1)
+    batch = 0
+    while config.samples and not incumbent.expired and batch != (config.batches or -1):
+        # In turn from one device, as it has learned, and from the best placement known.
+        later = batch % 2 == 1
+        offer_drawn(incumbent, ready, incumbent.devices if later else single, rng, samples, later)
+        batch += 1
+        incumbent.progress(f"pairwise: {batch} batches, best {format_seconds(incumbent.step_time)}")
+
+
+def offer_greedy(incumbent: Incumbent, ready: Guide, start: Ints) -> float:
+    """Offers what greedy sweeps lead to, each from where the last ended, while they improve.
+
+    Args:
+        incumbent: what is offered to.
+        ready: the policy.
+        start: (num_groups,) where the first begins.
+
+    Returns:
+        Seconds of the last, of one episode: the first may have waited for compiled code.
+    """
+    problem = incumbent.problem
+    quiet = np.zeros((problem.num_groups, 1, problem.num_devices))
+    least, later = np.inf, False
+    while True:
+        began = time.perf_counter()
+        played = _played(problem, ready, start[None], quiet, decided=later)
+        seconds = time.perf_counter() - began
+        cost = _offer(incumbent, played)
+        if cost >= least or incumbent.expired:
+            return seconds
+        start, least, later = played.best[0], cost, True
+
+
+def offer_drawn(
+    incumbent: Incumbent,
+    ready: Guide,
+    start: Ints,
+    rng: np.random.Generator,
+    samples: int,
+    later: bool,
+) -> None:
+    """Offers the best placements of sweeps whose devices are drawn.
+
+    Args:
+        incumbent: what is offered to.
+        ready: the policy.
+        start: (num_groups,) where they begin.
+        rng: draws.
+        samples: how many.
+        later: whether the start is what a sweep left.
+    """
+    problem = incumbent.problem
+    noise = rng.gumbel(size=(problem.num_groups, samples, problem.num_devices))
+    played = _played(problem, ready, np.tile(start, (samples, 1)), noise, decided=later)
+    _offer(incumbent, played)
+
+
+@cache
+def stored(source: str) -> StoredPolicy:
+    """A policy, read once."""
+    return read_pairwise(source)
+
+
+def _played(
+    problem: PlacementProblem, ready: Guide, start: Ints, noise: np.ndarray, decided: bool = False
+) -> Sweeps:
+    return play(
+        problem,
+        ready,
+        start,
+        noise,
+        memory_penalty=MEMORY_PENALTY,
+        decided=decided,
+        remember=False,
+    )
+
+
+def _offer(incumbent: Incumbent, played: Sweeps) -> float:
+    """Offers the best placements on the way; returns the least cost of them in seconds."""
+    incumbent.offer_many(played.best)
+    incumbent.evaluations += int(played.simulated.sum()) - len(played.best)
+    return float(played.best_cost.min())

@@ -1,0 +1,110 @@
+"""What a trained policy finds: as it is, and trained further on the problem."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from placeto.errors import PlacetoError
+from placeto.features.groups import group_graph
+from placeto.features.pairs import wiring
+from placeto.graph import Ints
+from placeto.initial import all_on
+from placeto.models.pairwise import PairwisePolicy
+from placeto.placers.base import Incumbent
+from placeto.placers.learned import trainer_for
+from placeto.placers.pairwise import offer_drawn, offer_greedy
+from placeto.problem import PlacementProblem
+from placeto.training.config import LearningConfig
+from placeto.training.sweeps import Guide
+from placeto.training.trained import Trained
+from placeto.training.trainer import Trainer
+
+
+def place_zero_shot(incumbent: Incumbent, trained: Trained, seed: int, samples: int = 1) -> None:
+    """Offers what the policy finds without any training on the problem.
+
+    A pairwise policy does what the placer `pairwise` does: greedy sweeps while they improve, from
+    the best device, then sampled ones. Another one plays an episode.
+
+    Args:
+        incumbent: what is offered to.
+        trained: the policy.
+        seed: where the random numbers of what is sampled start.
+        samples: how many episodes, one of them greedy.
+
+    Raises:
+        PlacetoError: the policy does not fit the problem.
+    """
+    if isinstance(trained.policy, PairwisePolicy):
+        ready, single = _guide(incumbent.problem, trained.policy), _best_device(incumbent)
+        offer_greedy(incumbent, ready, single)
+        if samples > 1:
+            rng = np.random.default_rng(seed)
+            offer_drawn(incumbent, ready, single, rng, samples - 1, later=False)
+        return
+    trainer = _trainer(incumbent, trained, seed)
+    trainer.roll_out(0, episodes=1, greedy=True)
+    if samples > 1:
+        trainer.roll_out(0, episodes=samples - 1)
+
+
+def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placements: int) -> None:
+    """Trains the policy further on the problem; offers what it finds before, meets, and ends with.
+
+    Args:
+        incumbent: what is offered to.
+        trained: the policy; it stays as it is.
+        seed: where the random numbers of the training start.
+        placements: how many episodes to train for, each of which ends in a placement; rounded up to
+            whole updates.
+
+    Raises:
+        PlacetoError: the policy does not fit the problem.
+    """
+    place_zero_shot(incumbent, trained, seed)
+    _train(incumbent, _trainer(incumbent, trained, seed), placements)
+
+
+def place_from_scratch(
+    incumbent: Incumbent, config: LearningConfig, seed: int, placements: int
+) -> None:
+    """Trains a fresh policy on the problem alone, for so many episodes; see `place_fine_tuned`."""
+    _train(incumbent, trainer_for(incumbent, replace(config, seed=seed)), placements)
+
+
+def _trainer(incumbent: Incumbent, trained: Trained, seed: int) -> Trainer:
+    problem = incumbent.problem
+    trainer = trainer_for(incumbent, replace(trained.config, seed=seed))
+    has, needs = trained.policy.config.to_document(), trainer.policy.config.to_document()
+    for key in needs:
+        if has.get(key) != needs[key]:
+            raise PlacetoError(
+                f"the policy is made for {key} = {has.get(key)}, but {problem.graph.name} on "
+                f"{problem.cluster.name} needs {key} = {needs[key]}"
+            )
+    trainer.policy.load_state_dict(trained.policy.state_dict())
+    return trainer
+
+
+def _train(incumbent: Incumbent, trainer: Trainer, placements: int) -> None:
+    while trainer.episodes < placements:
+        trainer.step(trainer.episodes / placements)
+    if isinstance(trainer.policy, PairwisePolicy):
+        ready = _guide(incumbent.problem, trainer.policy)
+        offer_greedy(incumbent, ready, _best_device(incumbent))
+    else:
+        trainer.roll_out(0, episodes=1, greedy=True)
+
+
+def _guide(problem: PlacementProblem, policy: PairwisePolicy) -> Guide:
+    """The network of a policy made ready for a problem."""
+    table = policy.embed(group_graph(problem)).detach().numpy()
+    return Guide(wiring(problem), policy.weights(), table)
+
+
+def _best_device(incumbent: Incumbent) -> Ints:
+    """(num_groups,) the best single device, after all of them were offered."""
+    problem = incumbent.problem
+    singles = np.stack([all_on(problem, device) for device in range(problem.num_devices)])
+    outcomes = incumbent.offer_many(singles)
+    return singles[np.lexsort((outcomes.step_time, ~outcomes.feasible))[0]]

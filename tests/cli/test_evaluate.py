@@ -1,0 +1,137 @@
+"""`placeto evaluate`."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from placeto import save_cluster
+from placeto.placers import PLACERS, Placer
+from placeto.zoo.families import members
+from tests.builders import make_cluster
+
+FORK = ("--graphs", "fork.json", "--cluster", "duo.yaml", "--grouping", "none")
+EVALUATE = ("evaluate", "--policy", "run", *FORK)
+
+
+@pytest.fixture(autouse=True)
+def trained(placeto):
+    """A policy in `run`, trained for an update on the fork."""
+    small = ("--updates", "1", "--episodes", "2", "--rounds", "1", "--width", "4")
+    assert placeto("train", *FORK, *small, "-o", "run").status == 0
+
+
+def test_json_is_one_document(placeto):
+    result = placeto(*EVALUATE, "--fine-tune", "4", "--json")
+    assert (result.status, result.document["policy"]) == (0, "run")
+    rows = {row["method"]: row for row in result.document["rows"]}
+    beside = ["single", "expert", "etf", "heft"]
+    assert list(rows) == [*beside, "greedy", "best of 16", "fine-tuned 4"]
+    # One device takes 22 s; apart, b and c take 1 + 1 + 10 + 1.
+    assert rows["single"]["step_time"] == rows["single"]["single_device_step_time"] == 22.0
+    assert (rows["etf"]["step_time"], rows["etf"]["ratio"]) == (13.0, 13 / 22)
+    assert rows["best of 16"]["step_time"] <= rows["greedy"]["step_time"] <= 22
+    assert rows["fine-tuned 4"]["step_time"] >= 13
+    assert all(row["feasible"] and row["wall_seconds"] >= 0 for row in rows.values())
+    assert rows["greedy"]["evaluations"] < rows["best of 16"]["evaluations"]
+    means = {mean["method"]: mean for mean in result.document["means"]}
+    assert {method: mean["ratio"] for method, mean in means.items()} == {
+        method: pytest.approx(row["ratio"]) for method, row in rows.items()
+    }
+
+
+def test_the_same_seed_gives_the_same_rows(placeto):
+    first, second, other = (
+        placeto(*EVALUATE, "--samples", "2", "--fine-tune", "2", "--seed", seed, "--json").document
+        for seed in (1, 1, 2)
+    )
+    for document in (first, second, other):
+        for row in (*document["rows"], *document["means"]):
+            del row["wall_seconds"]
+    assert first == second != other
+
+
+def test_test_graphs_of_a_family_on_two_clusters(placeto):
+    argv = ("--policy", "run", "--graphs", "family:layered", "--cluster", "k80x2", "k40x2")
+    few = ("--grouping", "4", "--samples", "1", "--methods", "etf", "-o", "rows.json")
+    document = placeto("evaluate", *argv, *few, "--json").document
+    made = [member.name for member in members("layered") if member.split == "test"]
+    found = dict.fromkeys((row["graph"], row["cluster"]) for row in document["rows"])
+    assert list(found) == [(graph, cluster) for graph in made for cluster in ("k80x2", "k40x2")]
+    assert [mean["method"] for mean in document["means"]] == ["single", "etf", "greedy"]
+    for mean in document["means"]:
+        ratios = [row["ratio"] for row in document["rows"] if row["method"] == mean["method"]]
+        assert len(ratios) == mean["problems"] == 16
+        assert mean["ratio"] == pytest.approx(math.prod(ratios) ** (1 / 16))
+    assert json.loads(Path("rows.json").read_text()) == document
+
+
+def test_splits_are_apart(placeto):
+    argv = ("--policy", "run", "--graphs", "family:layered", "--cluster", "k80x2")
+    few = ("--grouping", "2", "--samples", "1", "--methods", "etf", "--json")
+    rows = placeto("evaluate", *argv, *few, "--split", "validation").document["rows"]
+    made = {member.name for member in members("layered") if member.split == "validation"}
+    assert {row["graph"] for row in rows} == made
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_the_table_is_plain_and_within_the_width(placeto, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    result = placeto(*EVALUATE, "--fine-tune", "2")
+    lines = result.out.splitlines()
+    assert lines[0] == "run on by hand"
+    fork = next(line for line in lines if line.startswith(" by hand"))
+    # One device, then expert, etf and heft over it, and the policy.
+    assert fork.split()[2:7] == ["22", "s", "0.591", "0.591", "0.591"]
+    assert len(fork.split()) == 10
+    mean = next(line for line in lines if "geometric mean  " in line and "0." in line)
+    assert mean.split()[2:] == fork.split()[4:]
+    etf = next(line for line in lines if line.startswith(" etf"))
+    assert etf.split()[1:5] == ["0.591", "1", "of", "1"]
+    assert max(map(len, lines)) <= int(columns)
+    assert "\x1b" not in result.out
+
+
+def test_ctrl_c_leaves_the_rows_until_then(placeto, monkeypatch):
+    def run(incumbent, rng):
+        incumbent.offer([1] * incumbent.problem.num_groups)
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", run, anytime=True))
+    result = placeto(*EVALUATE, "--methods", "etf,slow,heft", "--json", "-o", "rows.json")
+    assert result.status == 130
+    assert [row["method"] for row in result.document["rows"]] == ["single", "etf", "slow"]
+    assert result.document["interrupted"] is True
+    assert json.loads(Path("rows.json").read_text()) == result.document
+
+
+def test_methods_that_do_not_apply(placeto):
+    save_cluster(make_cluster(2, memory=100), Path("duo.yaml"))
+    complaint = placeto(*EVALUATE, "--methods", "cpu").complaint
+    assert "has no device of kind cpu" in complaint
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["evaluate"], "missing from placeto evaluate"),
+        ([*EVALUATE, "--policy", "nowhere"], "nowhere"),
+        ([*EVALUATE, "--methods", "ettf"], "no placer is called 'ettf'; did you mean etf?"),
+        ([*EVALUATE, "--fine-tune", "-1"], "--fine-tune -1: expected a whole number from 0"),
+        ([*EVALUATE, "--samples", "0"], "--samples 0: expected a whole number from 1"),
+        ([*EVALUATE, "--seed", "-1"], "--seed -1: expected a whole number from 0"),
+        ([*EVALUATE, "--split", "tset"], "--split"),
+        ([*EVALUATE, "--graphs"], "no problem to evaluate on"),
+        ([*EVALUATE, "--graphs", "mnt"], "mnt: no such file, and no bundled name"),
+        ([*EVALUATE, "-o", "fork.json"], "fork.json: would be overwritten"),
+        (
+            [*EVALUATE, "--cluster", "trio.yaml"],
+            "made for num_devices = 2, but by hand on by hand needs num_devices = 3",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line(placeto, argv, says):
+    save_cluster(make_cluster(3, memory=100), Path("trio.yaml"))
+    result = placeto(*argv)
+    assert says in result.complaint

@@ -1,0 +1,200 @@
+"""The placer as a whole: its parts, its budget, what it says."""
+
+from itertools import pairwise
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
+from placeto.envs import generator
+from placeto.placers import Incumbent
+from placeto.placers.auto import AutoConfig, search
+from placeto.placers.auto import place as module
+from placeto.placers.auto.chain import BEST_STEP_TIME
+from placeto.placers.auto.place import place_auto
+from placeto.simulation import simulate_many
+from tests.builders import make_cluster, make_graph, make_problem
+from tests.strategies import pinned
+
+PARTS = ("single", "expert", "etf", "heft")
+
+
+def found(problem, evaluations, seed=0, **settings):
+    incumbent = Incumbent(problem, budget_seconds=1e9)
+    config = AutoConfig(max_evaluations=evaluations, **settings)
+    place_auto(incumbent, np.random.default_rng(seed), config)
+    return incumbent
+
+
+@pytest.fixture(scope="module")
+def nmt():
+    return PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 32)
+
+
+@pytest.mark.parametrize(
+    ("toy", "best"),
+    [(generator.fork, 30e-3), (generator.diamond, 41e-3), (generator.unequal, 16e-3)],
+)
+@pytest.mark.parametrize("policy", ["pairwise", "none"])
+def test_finds_the_best_placement_of_every_toy(toy, best, policy):
+    assert found(toy(), 300, policy=policy).step_time == pytest.approx(best)
+
+
+@given(
+    problem=pinned(),
+    evaluations=st.sampled_from([1, 40, 200]),
+    policy=st.sampled_from(["pairwise", "none"]),
+)
+def test_obeys_what_is_allowed_and_is_never_worse_than_a_part(problem, evaluations, policy):
+    incumbent = found(problem, evaluations, policy=policy)
+    assert problem.allowed[np.arange(problem.num_groups), incumbent.devices].all()
+    schedule = simulate(problem, incumbent.devices)
+    assert incumbent.step_time == schedule.step_time
+    assert incumbent.peak_memory.tolist() == schedule.peak_memory.tolist()
+    assert incumbent.feasible == schedule.feasible
+    if evaluations == 1:
+        return
+    for method in PARTS:
+        part = place(problem, method)
+        assert incumbent.feasible >= part.feasible
+        if incumbent.feasible and part.feasible:
+            assert incumbent.step_time <= part.step_time
+
+
+def test_says_which_part_found_the_best(nmt):
+    first = make_problem(make_graph({"a": 1.0, "b": 1.0}, [("a", 9, ["b"])]), make_cluster(2))
+    assert found(first, 200).found_by == "single"  # nothing is faster than one device
+    split = make_problem(make_graph({"a": 1.0, "b": 1.0}), make_cluster(2))
+    assert found(split, 200).found_by == "expert"  # one each, and the first to do so
+    assert found(nmt, 1000).found_by == "search"
+    limited = {"max_evaluations": 50}
+    assert place(split, "auto", budget_seconds=60, settings=limited).found_by == "expert"
+    assert place(split, "etf").found_by == "etf"
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        make_problem(make_graph({"a": 1.0}), make_cluster(1)),
+        make_problem(make_graph({"a": 1.0, "b": 1.0}), make_cluster(1)),
+        PlacementProblem(
+            make_graph({"a": 1.0, "b": 1.0}), make_cluster(2), "none", pins={0: 1, 1: 0}
+        ),
+    ],
+    ids=["one op", "one device", "all pinned"],
+)
+def test_ends_at_once_where_nothing_is_left_to_choose(problem):
+    # It would not end otherwise.
+    assert place(problem, "auto", budget_seconds=1e9, settings={"samples": 2}).evaluations < 20
+
+
+def test_the_seed_decides_and_the_number_of_threads_does_not(nmt):
+    threads = numba.get_num_threads()
+    try:
+        runs = []
+        for count, seed in ((1, 3), (threads, 3), (threads, 4)):
+            numba.set_num_threads(count)
+            runs.append(found(nmt, 600, seed))
+    finally:
+        numba.set_num_threads(threads)
+    assert runs[0].devices.tolist() == runs[1].devices.tolist()
+    assert runs[0].evaluations == runs[1].evaluations
+    assert runs[0].devices.tolist() != runs[2].devices.tolist()
+
+
+def test_the_number_of_placements_is_obeyed(nmt):
+    assert found(nmt, 1000).evaluations in range(1000, 1002)
+
+
+@pytest.mark.parametrize("chunks", [0, 1, 4])
+def test_an_interrupt_leaves_the_best_placement_so_far(nmt, monkeypatch, chunks):
+    best = []
+
+    def interrupted(task, chain, *rest, original=search.run_chain):
+        if len(best) == chunks:
+            raise KeyboardInterrupt
+        original(task, chain, *rest)
+        best.append(chain.numbers[BEST_STEP_TIME])
+
+    monkeypatch.setattr(search, "run_chain", interrupted)
+    placement = place(nmt, "auto", budget_seconds=60, settings={"chains": 1, "policy": "none"})
+    assert placement.interrupted
+    starts = [place(nmt, method).step_time for method in PARTS]
+    assert placement.step_time == min([*best, *starts])
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000))
+def test_leaves_what_does_not_fit(seed):
+    # Twelve ops of 1 s and 10 bytes on three devices with room for four each: only 4 + 4 + 4 fits.
+    names = [f"op{number}" for number in range(12)]
+    graph = make_graph(dict.fromkeys(names, 1.0), param_bytes=dict.fromkeys(names, 10))
+    incumbent = found(make_problem(graph, make_cluster(3, memory=40)), 1000, seed)
+    assert incumbent.feasible
+    assert incumbent.step_time == 4.0
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), memory=st.sampled_from([25, 65, 85]))
+def test_nothing_that_a_chain_has_met_is_better(seed, memory):
+    # Ops in a row: fastest on one device, where they do not fit; of the cuts, short ones are best.
+    sizes = [5, 1, 6, 2, 7, 3, 8]
+    graph = make_graph(
+        dict.fromkeys("abcdefgh", 1.0),
+        [(a, size, [b]) for (a, b), size in zip(pairwise("abcdefgh"), sizes, strict=True)],
+        param_bytes=dict.fromkeys("abcdefgh", 10),
+    )
+    problem = make_problem(graph, make_cluster(2, memory=memory))
+    met = []
+
+    def noted(task, chain, *rest, original=search.run_chain):
+        original(task, chain, *rest)
+        met.append(chain.present.copy())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "run_chain", noted)
+        patch.setattr(search, "CHUNK", 1)
+        incumbent = found(problem, 1500, seed, chains=1)
+    outcomes = simulate_many(problem, np.array(met))
+    over = np.maximum(outcomes.peak_memory - problem.memory_limit, 0).sum(axis=1)
+    best = min(zip(over.tolist(), outcomes.step_time.tolist(), strict=True))
+    excess = np.maximum(incumbent.peak_memory - problem.memory_limit, 0).sum()
+    assert excess <= best[0]
+    if excess == best[0] == 0:
+        assert incumbent.step_time <= best[1]
+
+
+def test_is_far_ahead_of_its_heuristics(nmt):
+    heuristics = [place(nmt, method).step_time for method in PARTS]
+    assert found(nmt, 3000).step_time < 0.85 * min(heuristics)
+
+
+def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
+    def missing(source):
+        raise PlacetoError(f"{source}: no such policy")
+
+    monkeypatch.setattr(module, "stored", missing)
+    said = []
+    incumbent = Incumbent(nmt, 1e9, said.append)
+    place_auto(incumbent, np.random.default_rng(0), AutoConfig(max_evaluations=200))
+    assert said[0] == "searching without a policy: pairwise: no such policy"
+    assert incumbent.found_by == "search"
+    with pytest.raises(PlacetoError, match="mine: no such policy"):
+        found(nmt, 200, policy="mine")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"chains": -1}, "chains is -1"),
+        ({"max_evaluations": 0}, "max_evaluations is 0"),
+        ({"first_temperature": 1e-4}, "temperatures fall from 0.0001 to 0.0003"),
+        ({"last_temperature": 0.0}, "temperatures fall from 0.01 to 0.0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(nmt, settings, message):
+    with pytest.raises(PlacetoError, match=message):
+        place(nmt, "auto", settings=settings)
