@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
-DEMO_SECONDS ?= 60
+DEMO_SECONDS ?= 40
 FAMILIES := family:cifar10 family:nmt family:ptb family:transformer
 
 .PHONY: demo test test-deep lint format graphs results papers instances speed measured policy \
