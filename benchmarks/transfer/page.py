@@ -24,7 +24,7 @@ TITLE = """# Policies on graphs that they have not seen
 
 Test graphs of the families alone, which no policy was trained or validated on: {problems} of
 {planned} problems so far ({graphs} graphs, clusters {clusters}). Simulated step times, groups
-`auto`. {policies} Every run has the machine to itself, one after the other: {machine}.
+`auto`. {policies} Runs follow one after the other, and each may use all cores: {machine}.
 
 Written by `python -m benchmarks.transfer`; all {runs} runs are in `transfer.json`.
 """
