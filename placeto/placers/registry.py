@@ -46,6 +46,8 @@ class Placer:
             has one.
         anytime: whether it uses the whole budget; else it ends by itself.
         config: its configuration, if it has one.
+        prepare: compiles what it runs, before the budget begins: the first time after an
+            installation that takes longer than many a budget.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Placer:
     run: Callable[..., None]
     anytime: bool = False
     config: Configurable | None = None
+    prepare: Callable[[], None] = lambda: None
 
 
 def _place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: PlacetoConfig) -> None:
@@ -89,6 +92,12 @@ def _place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConf
     place_auto(incumbent, rng, config)
 
 
+def _prepare_auto() -> None:
+    from placeto.placers.auto.place import prepare  # numba's code for it takes long to load
+
+    prepare()
+
+
 def _place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
     try:
         from placeto.placers.exact import place_exact  # ortools is slow to import
@@ -108,6 +117,7 @@ PLACERS: dict[str, Placer] = {
             _place_auto,
             anytime=True,
             config=AUTO,
+            prepare=_prepare_auto,
         ),
         Placer("single", "the best single device", place_single),
         Placer("cpu", "the best device of kind cpu", place_cpu),
@@ -152,6 +162,7 @@ PLACERS: dict[str, Placer] = {
             _place_pairwise,
             anytime=True,
             config=PAIRWISE,
+            prepare=_prepare_auto,
         ),
     )
 }
@@ -220,6 +231,7 @@ def place(
     settings = settings or {}
     config = find_config(method) if settings else placer.config
     arguments = () if config is None else (config.configured(settings),)
+    placer.prepare()
     incumbent = Incumbent(problem, budget_seconds, progress, clock)
     interrupted = False
     try:

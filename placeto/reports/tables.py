@@ -68,7 +68,8 @@ def placement_table(row: Row) -> Table:
         "lower bound": format_time(row["lower_bound"]),
         "fits": format_fit(row),
     }
-    if row["feasible"] and len(row["devices"]) > 1 and len(set(row["placement"])) == 1:
+    alone = len(set(row["placement"])) == 1 < len(row["devices"])
+    if alone and row["feasible"] and row["method"] not in ("given", "single"):
         pairs["devices"] = f"one device is enough: {row['placement'][0]}"
     if row["method"] != "given":
         part = "" if row["found_by"] == row["method"] else f"by {row['found_by']} "

@@ -133,6 +133,10 @@ def test_a_placement_says_which_part_found_it_and_where_one_device_is_enough():
     assert "one device is enough: d0" in page
     assert "by etf in " in page
 
+    # Which is no answer where nothing else was tried.
+    page = rendered(placement_table(placement_row(place(problem, "single"), baseline(problem), "")))
+    assert "one device is enough" not in page
+
     apart = make_problem(make_graph({"a": 1.0, "b": 1.0}), make_cluster(2))
     page = rendered(placement_table(placement_row(place(apart, "etf"), baseline(apart), "none")))
     assert "one device is enough" not in page

@@ -1,9 +1,12 @@
 """The placer `auto`: heuristics, then a trained policy, then a search that it guides."""
 
+import math
 import time
+from functools import cache
 
 import numpy as np
 
+from placeto.cluster import load_cluster
 from placeto.errors import PlacetoError
 from placeto.initial import all_on
 from placeto.placers.auto.config import NO_POLICY, AutoConfig
@@ -14,10 +17,13 @@ from placeto.placers.expert import place_expert
 from placeto.placers.heft import place_heft
 from placeto.placers.pairwise import guide, offer_drawn, offer_greedy, stored
 from placeto.placers.single import place_single
+from placeto.problem import PlacementProblem
 from placeto.training.sweeps import Guide
+from placeto.zoo.synthetic import synthetic_graph
 
 # Of what is left of the budget, at most, for the first greedy sweep, and for drawn ones.
 GREEDY_SHARE, DRAWN_SHARE = 0.3, 0.2
+PREPARING_EVALUATIONS = 5000
 
 
 def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
@@ -52,6 +58,14 @@ def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfi
         _offer_policy(incumbent, ready, rng, config)
     incumbent.part = "search"
     search(incumbent, rng, ready or unguided(incumbent.problem), config)
+
+
+@cache
+def prepare() -> None:
+    """Runs every part once, on a small problem, so that it is compiled, or read from the cache."""
+    problem = PlacementProblem(synthetic_graph("layered", 0, "small"), load_cluster("k80x2"))
+    config = AutoConfig(max_evaluations=PREPARING_EVALUATIONS)
+    place_auto(Incumbent(problem, math.inf), np.random.default_rng(0), config)
 
 
 def _policy(incumbent: Incumbent, config: AutoConfig) -> Guide | None:

@@ -1,5 +1,6 @@
 """The placer as a whole: its parts, its budget, what it says."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numba
@@ -10,11 +11,11 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
-from placeto.placers import Incumbent
+from placeto.placers import PLACERS, Incumbent
 from placeto.placers.auto import AutoConfig, search
 from placeto.placers.auto import place as module
 from placeto.placers.auto.chain import BEST_STEP_TIME
-from placeto.placers.auto.place import place_auto
+from placeto.placers.auto.place import place_auto, prepare
 from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import pinned
@@ -43,6 +44,7 @@ def test_finds_the_best_placement_of_every_toy(toy, best, policy):
     assert found(toy(), 300, policy=policy).step_time == pytest.approx(best)
 
 
+@settings(max_examples=40)
 @given(
     problem=pinned(),
     evaluations=st.sampled_from([1, 40, 200]),
@@ -198,3 +200,36 @@ def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
 def test_settings_that_make_no_sense_are_refused(nmt, settings, message):
     with pytest.raises(PlacetoError, match=message):
         place(nmt, "auto", settings=settings)
+
+
+def test_the_budget_begins_when_all_is_compiled(monkeypatch):
+    events = []
+
+    def clock():
+        events.append("clock")
+        return float(len(events))
+
+    placer = replace(PLACERS["auto"], prepare=lambda: events.append("prepared"))
+    monkeypatch.setitem(PLACERS, "auto", placer)
+    place(generator.diamond(), "auto", budget_seconds=50.0, clock=clock)
+    assert events[0] == "prepared"
+    assert events.count("prepared") == 1
+
+
+def test_preparing_runs_every_part(monkeypatch):
+    ran = []
+
+    def noted(name):
+        run = getattr(module, name)
+
+        def running(*arguments, **options):
+            ran.append(name)
+            return run(*arguments, **options)
+
+        return running
+
+    parts = ["place_etf", "place_heft", "offer_greedy", "offer_drawn", "search"]
+    for name in parts:
+        monkeypatch.setattr(module, name, noted(name))
+    prepare.__wrapped__()
+    assert ran == parts
