@@ -19,6 +19,8 @@ def one_thread_an_operation() -> Iterator[None]:
     The networks are small, and threads that wait for the next operation take the cores from those
     that simulate. Sums are also the same then whatever the number of cores.
     """
+    # When numba first starts its threads it sets the number of OpenMP's, which torch asks for.
+    numba.get_num_threads()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 import threading
 from contextlib import closing
 
@@ -56,6 +58,20 @@ def test_an_operation_takes_one_thread_in_every_thread(threads, two_threads_an_o
     with pytest.raises(ZeroDivisionError), one_thread_an_operation():
         raise ZeroDivisionError
     assert torch.get_num_threads() == 2
+
+
+def test_it_holds_when_numba_starts_its_threads_first_inside():
+    code = (
+        "import numba, torch\n"
+        "from placeto.training.threads import in_threads, one_thread_an_operation\n"
+        "torch.set_num_threads(2)\n"
+        "with one_thread_an_operation():\n"
+        "    numba.get_num_threads()\n"
+        "    print(torch.get_num_threads(), *in_threads(lambda _: torch.get_num_threads(), [0]))\n"
+        "print(torch.get_num_threads())\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "1 1\n2\n"
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
