@@ -7,8 +7,8 @@ INSTALLED := $(VENV)/installed
 DEMO_SECONDS ?= 40
 FAMILIES := family:cifar10 family:nmt family:ptb family:transformer
 
-.PHONY: demo test test-deep lint format graphs results papers instances speed measured policy \
-	transfer lock clean
+.PHONY: demo test test-deep lint format docs dist graphs results papers instances speed measured \
+	policy transfer lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -29,6 +29,14 @@ lint: $(INSTALLED)
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The documentation, in build/site.
+docs: $(INSTALLED)
+	$(BIN)/mkdocs build --strict
+
+# Wheel and source distribution, in dist.
+dist: $(INSTALLED)
+	$(BIN)/python -m build
 
 # The bundled graphs again; the same bytes come out.
 graphs: $(INSTALLED)
@@ -94,4 +102,4 @@ $(INSTALLED): pyproject.toml requirements.lock
 	touch $@
 
 clean:
-	rm -rf $(VENV) build demo demo.json
+	rm -rf $(VENV) build dist demo demo.json

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from placeto.cluster import Channel, Cluster, Device, load_cluster, save_cluster
     from placeto.errors import PlacetoError
     from placeto.graph import ComputationGraph, load_graph, save_graph
+    from placeto.module_devices import device_map
     from placeto.networkx_graph import from_networkx, to_networkx
     from placeto.placement import Placement, load_placement
     from placeto.placers import place
@@ -27,6 +28,7 @@ _HOMES = {
     "PlacementProblem": "problem",
     "PlacetoError": "errors",
     "Schedule": "simulation",
+    "device_map": "module_devices",
     "from_networkx": "networkx_graph",
     "load_cluster": "cluster",
     "load_graph": "graph",
@@ -48,6 +50,7 @@ __all__ = [
     "PlacementProblem",
     "PlacetoError",
     "Schedule",
+    "device_map",
     "from_networkx",
     "load_cluster",
     "load_graph",

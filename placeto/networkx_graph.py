@@ -1,6 +1,7 @@
 """Computation graphs from networkx and to networkx."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
@@ -9,6 +10,11 @@ import numpy as np
 
 from placeto.errors import PlacetoError
 from placeto.graph import ComputationGraph
+
+_NODE = frozenset(
+    {"seconds", "type", "param_bytes", "temp_bytes", "flops", "colocation", "unread_outputs"}
+)
+_EDGE = frozenset({"bytes", "tensor"})
 
 
 def from_networkx(
@@ -25,7 +31,8 @@ def from_networkx(
     with the same key carry one tensor. An edge without the key carries a tensor of its own.
     Tensors whose keys are whole numbers are numbered by their keys, before all others.
 
-    Other attributes are left alone. `graph.graph["meta"]`, if any, is the computation graph's.
+    Other attributes are left alone, unless their names are nearly one of these.
+    `graph.graph["meta"]`, if any, is the computation graph's.
 
     Args:
         graph: a DiGraph or MultiDiGraph without cycles; a node's name is its text.
@@ -34,8 +41,9 @@ def from_networkx(
             has a dict, they hold for its kinds instead.
 
     Raises:
-        PlacetoError: an attribute is missing or of the wrong type, edges that carry one tensor
-            differ in bytes, or the graph is not a valid `ComputationGraph` (it has a cycle, say).
+        PlacetoError: an attribute is missing, misspelt or of the wrong type, edges that carry one
+            tensor differ in bytes, or the graph is not a valid `ComputationGraph` (it has a cycle,
+            say).
     """
     name = name or str(graph.graph.get("name", "")) or "networkx"
     where = f"graph {name!r}"
@@ -44,11 +52,13 @@ def from_networkx(
     nodes: dict[Hashable, Mapping[str, Any]] = dict(graph.nodes(data=True))
     number = {node: op for op, node in enumerate(nodes)}
     places = [f"{where}: node {str(node)!r}" for node in nodes]
+    _check_names(nodes.values(), places, _NODE)
 
     sizes: dict[tuple[int, Any], int] = {}
     readers: list[tuple[tuple[int, Any], int]] = []
     for position, (source, target, edge) in enumerate(graph.edges(data=True)):
         place = f"{where}: edge {str(source)!r} -> {str(target)!r}"
+        _check_names([edge], [place], _EDGE)
         key = (number[source], edge.get("tensor", _Own(position)))
         _put(sizes, key, _whole(edge, "bytes", 0, place), place)
         readers.append((key, number[target]))
@@ -119,6 +129,18 @@ def to_networkx(graph: ComputationGraph) -> "nx.MultiDiGraph[Any]":
         source, target = graph.op_names[producers[tensor]], graph.op_names[consumer]
         result.add_edge(source, target, bytes=sizes[tensor], tensor=tensor)
     return result
+
+
+def _check_names(
+    attributes: Iterable[Mapping[str, Any]], places: Sequence[str], known: frozenset[str]
+) -> None:
+    """Refuses what would be an attribute but for a slip: a cost that nobody reads."""
+    seen: set[Any] = set()
+    for given, place in zip(attributes, places, strict=True):
+        for name in given.keys() - known - seen:
+            seen.add(name)
+            if isinstance(name, str) and (close := get_close_matches(name, known, 1, 0.8)):
+                raise PlacetoError(f"{place}: attribute {name!r}: did you mean {close[0]!r}?")
 
 
 class _Own:

@@ -77,6 +77,43 @@ def longest_paths(order: Ints, sources: Ints, targets: Ints, lengths: Floats) ->
     return ends
 
 
+def directed(position: Ints, sources: Ints, targets: Ints) -> tuple[Ints, Ints]:
+    """Edges turned to point along an order of the nodes, each pair of nodes once.
+
+    Args:
+        position: (num_nodes,) where each node stands in the order.
+        sources: (num_edges,) tail of each edge.
+        targets: (num_edges,) head of each edge.
+
+    Returns:
+        Parents and children, two (n,) arrays, sorted by (parent, child).
+    """
+    along = position[sources] < position[targets]
+    parents, children = np.where(along, sources, targets), np.where(along, targets, sources)
+    key = np.unique(parents * len(position) + children)
+    return key // len(position), key % len(position)
+
+
+def ancestors(order: Ints, parents: Ints, children: Ints) -> NDArray[np.bool_]:
+    """From which nodes a path leads to each node.
+
+    Args:
+        order: (num_nodes,) the nodes in topological order.
+        parents: (num_edges,) tail of each edge.
+        children: (num_edges,) head of each edge.
+
+    Returns:
+        (num_nodes, num_nodes) whether the column is an ancestor of the row.
+    """
+    start, items = compressed(len(order), children, parents)
+    found = np.zeros((len(order), len(order)), dtype=bool)
+    for node in order.tolist():
+        above = items[start[node] : start[node + 1]]
+        found[node] = found[above].any(axis=0)
+        found[node, above] = True
+    return found
+
+
 @njit(cache=True)
 def _scattered(free: Ints, rows: Ints, values: Ints) -> Ints:  # pragma: no cover
     items = np.empty(len(rows), np.int64)

@@ -11,6 +11,7 @@ from placeto.cluster import Cluster
 from placeto.errors import PlacetoError
 from placeto.files import check_format, read_json, write_json
 from placeto.graph import ComputationGraph, Ints
+from placeto.module_devices import TorchDevice, device_map
 from placeto.placed_graph import placed_graph_def
 from placeto.problem import PlacementProblem
 
@@ -42,6 +43,8 @@ class Placement:
             the placer.
         trace: how the search went: of each feasible placement that was the fastest until then,
             placements simulated, seconds since the start, and its step time in seconds.
+        learning: of each update of a placer that trains on the problem: seconds since the start,
+            and the mean step time in seconds of its episodes' last placements.
         settings: the settings the placer was given, where they are not its own.
         candidates: (num_groups,) devices of the last few placements in the trace, all different,
             the fastest first: those that it is worth to measure.
@@ -60,6 +63,7 @@ class Placement:
     lower_bound: float = 0.0
     found_by: str = "given"
     trace: tuple[tuple[int, float, float], ...] = ()
+    learning: tuple[tuple[float, float], ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     candidates: tuple[Ints, ...] = ()
 
@@ -104,6 +108,10 @@ class Placement:
             return placed_graph_def(graph_def, op_devices)
         except PlacetoError as error:
             raise PlacetoError(f"graph {self.problem.graph.name!r}: {error}") from error
+
+    def device_map(self, names: Mapping[str, TorchDevice] | None = None) -> dict[str, TorchDevice]:
+        """The device of each PyTorch module, see `placeto.device_map`."""
+        return device_map(self.problem, self.devices, names)
 
     def save(self, path: str | Path) -> None:
         """Writes a placement file (`.json` or `.json.gz`)."""

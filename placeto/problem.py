@@ -12,7 +12,7 @@ from placeto.cluster import Cluster
 from placeto.errors import PlacetoError
 from placeto.graph import ComputationGraph, Floats, Ints
 from placeto.grouping import Grouping, group_ops
-from placeto.order import compressed, topological_order
+from placeto.order import ancestors, compressed, directed, topological_order
 
 Bools = NDArray[np.bool_]
 
@@ -193,10 +193,7 @@ class PlacementProblem:
         cycles in the group graph they are the same edges.
         """
         source, target, _ = self.group_edges
-        along = self.group_position[source] < self.group_position[target]
-        parent, child = np.where(along, source, target), np.where(along, target, source)
-        key = np.unique(parent * self.num_groups + child)
-        return key // self.num_groups, key % self.num_groups
+        return directed(self.group_position, source, target)
 
     @cached_property
     def ancestors(self) -> Bools:
@@ -211,14 +208,7 @@ class PlacementProblem:
                 f"each to each, at most {MAX_GROUPS_IN_PAIRS:,} are possible; use a coarser "
                 "grouping, such as auto"
             )
-        parent, child = self.dag_edges
-        start, parents = compressed(self.num_groups, child, parent)
-        ancestors = np.zeros((self.num_groups, self.num_groups), dtype=bool)
-        for group in self.group_order.tolist():
-            above = parents[start[group] : start[group + 1]]
-            ancestors[group] = ancestors[above].any(axis=0)
-            ancestors[group, above] = True
-        return ancestors
+        return ancestors(self.group_order, *self.dag_edges)
 
     @cached_property
     def group_ops(self) -> tuple[Ints, Ints]:

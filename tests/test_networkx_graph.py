@@ -121,6 +121,24 @@ def test_bad_attributes(graph: nx.DiGraph, message: str) -> None:
         from_networkx(graph)
 
 
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (two_nodes(second=2), r"node 'a': attribute 'second': did you mean 'seconds'\?"),
+        (two_nodes(params_bytes=2), r"node 'a': attribute 'params_bytes': did you mean 'param_byt"),
+        (two_nodes({"byte": 4}), r"edge 'a' -> 'b': attribute 'byte': did you mean 'bytes'\?"),
+    ],
+)  # fmt: skip
+def test_slips(graph: nx.DiGraph, message: str) -> None:
+    with pytest.raises(PlacetoError, match=message):
+        from_networkx(graph)
+
+
+def test_other_attributes_are_left_alone() -> None:
+    g = two_nodes({"label": "x", "weight": 3}, label="y", shape=(2, 3))
+    assert from_networkx(g) == from_networkx(two_nodes())
+
+
 def test_missing_kind() -> None:
     g = two_nodes(seconds={"gpu": 1})
     g.nodes["b"]["seconds"] = {"gpu": 1, "cpu": 2}

@@ -1,14 +1,16 @@
 """`placeto compare`."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeGuard
 
 import numpy as np
 from tyro.conf import Positional, arg
 
 from placeto.cli import INTERRUPTED
-from placeto.cli.arguments import OutputFile, ProblemArguments
+from placeto.cli.arguments import OutputFile, ProblemArguments, RayAddress
 from placeto.cli.output import check_outputs, finite, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.errors import PlacetoError
@@ -18,7 +20,7 @@ from placeto.placement import Placement
 from placeto.placers import PLACERS, NotApplicable, place
 from placeto.placers.registry import find_placer
 from placeto.problem import PlacementProblem
-from placeto.reports.rows import Baseline, Row, baseline, placement_row
+from placeto.reports.rows import Row, baseline, placement_row
 from placeto.reports.tables import compare_table
 from placeto.simulation import save_timeline, simulate
 
@@ -35,6 +37,9 @@ class Compare(ProblemArguments):
         output: File to write the JSON document to as well.
         save: Folder for every placement (GRAPH.METHOD.json) and its timeline for
             ui.perfetto.dev (GRAPH.METHOD.timeline.json.gz).
+        workers: Search for so many placements at a time, each on one core, in Ray workers of this
+            machine or of a cluster. By default one after the other, each on all cores.
+        ray_address: A Ray cluster to take the workers from: its address, or auto.
         json: Print one JSON document instead of tables.
     """
 
@@ -44,6 +49,8 @@ class Compare(ProblemArguments):
     seed: int = 0
     output: OutputFile = None
     save: Annotated[str | None, arg(metavar="DIR")] = None
+    workers: Annotated[int | None, arg(metavar="N")] = None
+    ray_address: RayAddress = None
     json: bool = False
 
 
@@ -52,31 +59,31 @@ def run(arguments: Compare) -> int:
     methods = _methods(arguments.methods)
     if not arguments.graph:
         raise PlacetoError("compare: no graph; name at least one, such as inception_v3")
+    if arguments.ray_address is not None and arguments.workers is None:
+        raise PlacetoError("--ray-address goes with workers; give --workers N, too")
     check_outputs(arguments.output, inputs=(*arguments.graph, arguments.cluster))
     folder = _folder(arguments.save)
     cluster = arguments.load_cluster()
     graphs = [load_graph(source) for source in arguments.graph]
     problems = [arguments.problem(graph, cluster) for graph in graphs]
+    find = _one_by_one if arguments.workers is None else _at_once
     tables: list[list[Row]] = []
     interrupted = False
-    for problem in problems:
-        rows: list[Row] = []
-        tables.append(rows)
-        try:
+    try:
+        for problem, placements in find(problems, methods, arguments):
+            rows: list[Row] = []
+            tables.append(rows)
             base = baseline(problem)
             if base.infeasibility is not None:
                 note(f"{problem.graph.name}: {base.infeasibility}")
-            for method in methods:
-                placement = _placement(problem, method, arguments, base)
-                if placement is not None:
-                    rows.append(placement_row(placement, base, arguments.grouping))
-                    if folder is not None:
-                        _save(placement, folder)
-                    if placement.interrupted:
-                        raise KeyboardInterrupt
-        except KeyboardInterrupt:
-            interrupted = True
-            break
+            for placement in placements:
+                rows.append(placement_row(placement, base, arguments.grouping))
+                if folder is not None:
+                    _save(placement, folder)
+                if placement.interrupted:
+                    raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        interrupted = True
     document = {"rows": [row for rows in tables for row in rows], "interrupted": interrupted}
     if arguments.output is not None:
         write_json(arguments.output, finite(document))
@@ -120,16 +127,68 @@ def _methods(text: str | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _placement(
-    problem: PlacementProblem, method: str, arguments: Compare, base: Baseline
-) -> Placement | None:
-    """A placer's placement; None where it does not apply and was not asked for by name."""
-    with progress(f"{method} on {problem.graph.name}") as report:
+Found = Iterator[tuple[PlacementProblem, Iterator[Placement]]]
+
+
+def _one_by_one(
+    problems: Sequence[PlacementProblem], methods: Sequence[str], arguments: Compare
+) -> Found:
+    """Placements of each problem, as they are asked for."""
+
+    def search(problem: PlacementProblem) -> Iterator[Placement]:
+        for method in methods:
+            found: Placement | NotApplicable
+            with progress(f"{method} on {problem.graph.name}") as report:
+                try:
+                    found = place(problem, method, arguments.budget, arguments.seed, report)
+                except NotApplicable as error:
+                    found = error
+            if _applies(found, method, arguments):
+                yield found
+
+    for problem in problems:
+        yield problem, search(problem)
+
+
+def _at_once(
+    problems: Sequence[PlacementProblem], methods: Sequence[str], arguments: Compare
+) -> Found:
+    """Placements of each problem, when all are there; after Ctrl-C, those that are."""
+    from placeto.placers.parallel import Search, place_all
+
+    searches = [
+        Search(problem, method, arguments.budget, arguments.seed)
+        for problem in problems
+        for method in methods
+    ]
+    found: dict[int, Placement | NotApplicable] = {}
+    interrupted = False
+    assert arguments.workers is not None
+    with progress(f"{len(searches)} searches") as report:
+        over = place_all(searches, arguments.workers, arguments.ray_address, report)
         try:
-            return place(problem, method, arguments.budget, arguments.seed, report)
-        except NotApplicable as error:
-            if arguments.methods is not None:
-                raise
-            reason = str(error)
-    note(f"{method} is left out: {reason}")
-    return None
+            with closing(over):
+                found.update(over)
+        except KeyboardInterrupt:
+            interrupted = True
+    for first, problem in zip(range(0, len(searches), len(methods)), problems, strict=True):
+        own = [
+            result
+            for number, method in enumerate(methods, first)
+            if (result := found.get(number)) is not None and _applies(result, method, arguments)
+        ]
+        yield problem, iter(own)
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _applies(
+    found: Placement | NotApplicable, method: str, arguments: Compare
+) -> TypeGuard[Placement]:
+    """Whether there is a placement; says why not, which is an error of a method that was named."""
+    if isinstance(found, Placement):
+        return True
+    if arguments.methods is not None:
+        raise found
+    note(f"{method} is left out: {found}")
+    return False

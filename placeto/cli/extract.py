@@ -5,12 +5,14 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
 from placeto.cli import INTERRUPTED
+from placeto.cli.arguments import RayAddress
 from placeto.cli.output import check_outputs, note, print_json
 from placeto.cli.progress import progress
 from placeto.errors import PlacetoError
@@ -18,26 +20,32 @@ from placeto.graph import ComputationGraph, save_graph
 from placeto.zoo.families import is_synthetic, members, parse_family, parse_member
 from placeto.zoo.folders import cache_folder, graph_path, is_reference, synthetic_member
 
+if TYPE_CHECKING:
+    from placeto.extraction.families import ExtractAll
+
 SUFFIXES = (".json", ".json.gz")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extract:
-    """Extracts a real training step: its ops, their tensors, and what they cost.
+    """Extracts a real training step, or an inference: its ops, their tensors, and what they cost.
 
     Attributes:
         source: `keras:InceptionV3?batch=32` (any Keras Application), `zoo:nmt?layers=4`,
-            `my.module:make_step`, a GraphDef file or a SavedModel folder; `family:cifar10` for all
+            `my.module:make` or `file.py:make` (of TensorFlow, Keras or PyTorch), an ONNX file, a
+            GraphDef file or a SavedModel folder; `family:cifar10` for all
             graphs of a family, `family:cifar10?number=7` for one.
         output: Graph file to write, .json or .json.gz; the runnable GraphDef is put beside it. Of
             a family, a folder, by default in the cache; what it has already is kept.
         workers: Of a family, how many graphs to extract at a time; by default one a core.
+        ray_address: Of a family, extract on a Ray cluster: its address, or auto.
         json: Print one JSON document instead of text.
     """
 
     source: Positional[str]
     output: Annotated[str | None, arg(aliases=["-o"], metavar="FILE|DIR")] = None
     workers: Annotated[int | None, arg(metavar="N")] = None
+    ray_address: RayAddress = None
     json: bool = False
 
 
@@ -47,6 +55,8 @@ def run(arguments: Extract) -> int:
         return _family(arguments)
     if arguments.workers is not None:
         raise PlacetoError("--workers goes with a whole family, such as family:cifar10")
+    if arguments.ray_address is not None:
+        raise PlacetoError("--ray-address goes with a whole family, such as family:cifar10")
     if arguments.output is None:
         raise PlacetoError(
             "missing from placeto extract: -o FILE, --output FILE; see placeto extract --help"
@@ -98,7 +108,9 @@ def _family(arguments: Extract) -> int:
     folder = Path(arguments.output) if arguments.output else cache_folder(family)
     try:
         with progress("extract", interval_seconds=0) as report:
-            made = make_family(family, folder, arguments.workers, report)
+            made = make_family(
+                family, folder, arguments.workers, report, _extract_all(arguments.ray_address)
+            )
     except KeyboardInterrupt:
         note(f"interrupted; the same command goes on with what {folder} does not hold yet")
         return INTERRUPTED
@@ -116,6 +128,14 @@ def _family(arguments: Extract) -> int:
         )
     note(f"{made} graphs made; all {len(members(family))} of family:{family} are in {folder}")
     return 0
+
+
+def _extract_all(address: str | None) -> "ExtractAll | None":
+    if address is None:
+        return None
+    from placeto.extraction.ray_workers import extract_members_with_ray
+
+    return partial(extract_members_with_ray, address=address)
 
 
 @contextlib.contextmanager

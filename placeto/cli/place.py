@@ -18,7 +18,10 @@ from placeto.cli.candidates import keep_fastest, prepare
 from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
+from placeto.cli.report import write_report
+from placeto.files import write_json
 from placeto.graph import load_graph
+from placeto.module_devices import check_device_map
 from placeto.placement import Placement
 from placeto.placers import place
 from placeto.placers.registry import find_placer
@@ -41,6 +44,10 @@ class Place(ProblemArguments):
             `placeto list --json` has the settings of all placers, with their defaults.
         output: Placement file to write, .json or .json.gz.
         timeline: Timeline to write, for ui.perfetto.dev.
+        device_map: Map from the PyTorch modules of the graph to devices to write, .json, as
+            Accelerate's dispatch_model takes it.
+        report: Page to write, .html, that explains the placement: a browser shows it, and it needs
+            no network. Takes some seconds more, for other placers that it is compared with.
         measure: Run the N fastest placements of the search, 3 if no number is given, and the best
             single device on the real devices, each twice as `placeto measure` does, and keep the
             fastest.
@@ -54,6 +61,8 @@ class Place(ProblemArguments):
     settings: Settings = ()
     output: OutputFile = None
     timeline: File = None
+    device_map: File = None
+    report: File = None
     measure: Annotated[tuple[int, ...] | None, arg(metavar="[N]")] = None
     json: bool = False
 
@@ -63,8 +72,11 @@ def run(arguments: Place) -> int:
     find_placer(arguments.method)
     settings = parse_settings(arguments.settings, arguments.method)
     inputs = (arguments.graph, arguments.cluster)
-    check_outputs(arguments.output, arguments.timeline, inputs=inputs)
+    outputs = (arguments.output, arguments.timeline, arguments.device_map, arguments.report)
+    check_outputs(*outputs, inputs=inputs)
     problem = arguments.problem(load_graph(arguments.graph), arguments.load_cluster())
+    if arguments.device_map is not None:
+        check_device_map(problem)
     measuring = None
     if arguments.measure is not None:
         measuring = prepare(arguments.measure, problem, arguments.graph)
@@ -84,16 +96,27 @@ def run(arguments: Place) -> int:
         placement.save(arguments.output)
     if arguments.timeline is not None:
         save_timeline(problem, simulate(problem, placement.devices), arguments.timeline)
+    if arguments.device_map is not None:
+        write_json(arguments.device_map, placement.device_map())
+    if arguments.report is not None:
+        write_report(arguments, placement, base, measured)
     row = placement_row(placement, base, arguments.grouping)
     if measuring is not None:
         times = [each["step_time"] for each in measured if each["kept"]]
         row |= {"measured_step_time": times[0] if times else None, "measured": measured}
     if arguments.json:
-        print_json(row | {"output": arguments.output, "timeline": arguments.timeline})
+        files = {
+            key: getattr(arguments, key) for key in ("output", "timeline", "device_map", "report")
+        }
+        print_json(row | files)
     else:
         tables = [placement_table(row), device_table(device_rows(placement))]
         print_rich(*tables, *([candidates_table(measured)] if measured else []))
-    for path, what in ((arguments.output, "placement"), (arguments.timeline, "timeline")):
+    for path, what in (
+        (arguments.output, "placement"),
+        (arguments.timeline, "timeline"),
+        (arguments.device_map, "device map"),
+    ):
         if path is not None:
             note(f"the {what} is in {path}")
     warn_unless_feasible(placement)

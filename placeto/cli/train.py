@@ -1,16 +1,17 @@
 """`placeto train`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import OmitArgPrefixes, arg
 
 from placeto.cli import INTERRUPTED
-from placeto.cli.arguments import ProblemsArguments
+from placeto.cli.arguments import ProblemsArguments, RayAddress
 from placeto.cli.output import note, print_json
-from placeto.cli.progress import progress
+from placeto.cli.training_view import training_view
 from placeto.errors import PlacetoError
 from placeto.problem import PlacementProblem
 from placeto.training.config import (
@@ -21,6 +22,9 @@ from placeto.training.config import (
     TrainingConfig,
 )
 from placeto.zoo.folders import is_family
+
+if TYPE_CHECKING:
+    from placeto.training import Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,14 @@ class Train(ProblemsArguments):
         validate: Graphs to choose the checkpoint by, on the same clusters; by default the
             validation splits of the families among --graphs. Nothing after it: none.
         output: Run directory.
+        workers: Play the episodes in so many Ray workers of this machine, or of a cluster; the
+            result is the same. By default in this process.
+        ray_address: A Ray cluster to take the workers from: its address, or auto.
+        mode: What the workers are waited for: synchronous (every update for all of its episodes)
+            or asynchronous (several controllers send gradients when they have them).
+        controllers: Of asynchronous training: how many, each with --workers of its own.
+        evaluator: Whether the workers simulate placements or measure them on the real devices, one
+            worker a machine.
         training: How to train.
         json: Print one JSON document instead of text.
     """
@@ -43,6 +55,11 @@ class Train(ProblemsArguments):
     agent: Annotated[str, arg(metavar="NAME")] = "placeto"
     validate: Annotated[tuple[str, ...] | None, arg(metavar="[GRAPH|FAMILY …]")] = None
     output: Annotated[str, arg(aliases=["-o"], metavar="DIR")]
+    workers: Annotated[int | None, arg(metavar="N")] = None
+    ray_address: RayAddress = None
+    mode: Literal["synchronous", "asynchronous"] = "synchronous"
+    controllers: Annotated[int, arg(metavar="K")] = 1
+    evaluator: Literal["simulate", "measure"] = "simulate"
     training: OmitArgPrefixes[LearningConfig] = field(default_factory=TrainingConfig)
     json: bool = False
 
@@ -100,17 +117,18 @@ def arguments_of(argv: Sequence[str]) -> type[Train]:
 def run(arguments: Train) -> int:
     """Trains, and says where the policy is."""
     from placeto.placers.teacher import annealed
-    from placeto.training.run import train
 
+    train = _training(arguments)
     problems = arguments.problems("train")
     try:
-        with progress("train") as report:
+        with training_view(arguments.training.updates) as (report, watch):
             trainer = train(
                 problems,
                 arguments.training,
                 arguments.output,
                 validation=_validation(arguments),
                 progress=report,
+                watch=watch,
                 teacher=annealed,
             )
     except KeyboardInterrupt:
@@ -130,6 +148,36 @@ def run(arguments: Train) -> int:
         f"{trainer.updates} updates, {trainer.episodes} episodes; the run is in {arguments.output}"
     )
     return 0
+
+
+def _training(arguments: Train) -> "Callable[..., Trainer]":
+    """What trains: this process alone, or with workers.
+
+    Raises:
+        PlacetoError: options that go with workers, without them; or workers that make no sense.
+    """
+    from placeto.training.distributed import Scheme, train_with_workers
+    from placeto.training.run import train
+
+    if arguments.workers is None:
+        for option, given in (
+            ("--ray-address", arguments.ray_address is not None),
+            ("--mode", arguments.mode != "synchronous"),
+            ("--controllers", arguments.controllers != 1),
+            ("--evaluator", arguments.evaluator != "simulate"),
+        ):
+            if given:
+                raise PlacetoError(f"{option} goes with workers; give --workers N, too")
+        return train
+    scheme = Scheme(
+        workers=arguments.workers,
+        mode=arguments.mode,
+        controllers=arguments.controllers,
+        address=arguments.ray_address,
+        evaluator=arguments.evaluator,
+    )
+    scheme.check(arguments.training)
+    return partial(train_with_workers, scheme=scheme)
 
 
 def _named_agent(argv: Sequence[str]) -> str:

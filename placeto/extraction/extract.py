@@ -12,6 +12,7 @@ from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.extraction.quiet import import_tensorflow
 from placeto.extraction.result import Extraction
 from placeto.extraction.source import FORMS, parse_source
+from placeto.extraction.user_code import is_function, is_pytorch
 from placeto.zoo.families import is_synthetic, parse_member
 from placeto.zoo.folders import is_reference, member_meta
 
@@ -39,15 +40,17 @@ def extract(
     Args:
         source: `keras:InceptionV3?batch=32` (any Keras Application), `zoo:nmt?layers=4`,
             `family:cifar10?number=7` (one graph of a family, under its own name),
-            `package.module:function?key=value` (returns a traced tf.function or a Keras model),
-            a GraphDef file (`.pb`, `.pbtxt`, also `.gz`; `?fetch=name,name`) or a SavedModel
-            directory (`?signature=serving_default`).
-        optimize: fold constants with Grappler, so that the graph holds what would run; if not,
-            functions are still inlined and what no result needs is dropped.
+            `package.module:function?key=value` or `file.py:function` (returns a traced
+            tf.function, a Keras model, or a torch.nn.Module with its inputs), an ONNX file
+            (`.onnx`; `?batch=32` for a dimension that it leaves open), a GraphDef file (`.pb`,
+            `.pbtxt`, also `.gz`; `?fetch=name,name`) or a SavedModel directory
+            (`?signature=serving_default`).
+        optimize: of TensorFlow, fold constants with Grappler, so that the graph holds what would
+            run; if not, functions are still inlined and what no result needs is dropped.
         progress: called with one line at each stage.
 
     Returns:
-        The graph, and a GraphDef from which the same ops can be run.
+        The graph, and a GraphDef from which the same ops can be run, if it is of TensorFlow.
 
     Raises:
         PlacetoError: there is no such source, or no training step can be made of it.
@@ -63,12 +66,22 @@ def extract(
     say = progress or (lambda line: None)
     parsed = parse_source(source)
     loader = _loader(parsed)
+    if loader == "onnx":
+        from placeto.extraction.onnx.source import extract_file
+
+        return extract_file(parsed, say)
+    if loader == "module" and is_pytorch(parsed):
+        from placeto.extraction.pytorch.source import extract_module
+
+        say("loading PyTorch")
+        return extract_module(parsed, say)
     say("loading TensorFlow")
     import_tensorflow()
     say(f"tracing {source}")
     _start_afresh()
     with variables_kept():
-        traced = cleaned(importlib.import_module(loader).load(parsed))
+        load = importlib.import_module(f"placeto.extraction.{loader}_source").load
+        traced = cleaned(load(parsed))
     say(f"optimizing {len(traced.graph_def.node)} ops with Grappler")
     step = optimized(traced, fold=optimize)
     meta = _meta(parsed, traced, step, optimize)
@@ -100,16 +113,16 @@ def _loader(source: Source) -> str:
     path = Path(source.target)
     if source.scheme in ("keras", "zoo"):
         kind = source.scheme
-    elif source.scheme and all(part.isidentifier() for part in source.scheme.split(".")):
+    elif is_function(source):
         kind = "module"
     elif not source.scheme and path.is_dir():
         kind = "savedmodel"
     elif not source.scheme and path.is_file():
-        kind = "graphdef"
+        kind = "onnx" if path.suffix == ".onnx" else "graphdef"
     else:
         found = "is not known" if source.scheme else "is neither a file nor a directory"
         raise PlacetoError(f"source {source.text!r} {found}; give {FORMS}")
-    return f"placeto.extraction.{kind}_source"
+    return kind
 
 
 def _meta(

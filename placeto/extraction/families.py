@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from placeto.errors import PlacetoError
@@ -12,12 +12,15 @@ from placeto.graph import save_graph
 from placeto.zoo.families import SCHEME, Member, is_synthetic, members
 from placeto.zoo.folders import INDEX, family_of, graph_path, synthetic_member, write_index
 
+ExtractAll = Callable[[Sequence[Member], Path, int, Callable[[Member], None]], None]
+
 
 def make_family(
     family: str,
     folder: Path,
     workers: int | None = None,
     progress: Callable[[str], None] | None = None,
+    extract_all: ExtractAll | None = None,
 ) -> int:
     """Makes those graphs of a family that a folder does not hold yet, and the folder's index.
 
@@ -30,6 +33,7 @@ def make_family(
         workers: processes that extract at the same time, of one thread each; by default as many as
             this process may use cores.
         progress: called with a line for each graph that is made.
+        extract_all: what extracts many members; default: `workers.extract_members`.
 
     Returns:
         How many graphs were made.
@@ -64,7 +68,7 @@ def make_family(
             save_graph(synthetic_member(member), graph_path(folder, member))
             made(member)
     elif missing:
-        extract_members(missing, folder, min(workers, len(missing)), made)
+        (extract_all or extract_members)(missing, folder, min(workers, len(missing)), made)
     return len(missing)
 
 

@@ -19,26 +19,26 @@ _SUFFIXES = (".json.gz", ".json")
 
 @dataclass(frozen=True)
 class Extraction:
-    """A training step as placeto reads it and as TensorFlow runs it.
+    """A training step as placeto reads it and, if it is of TensorFlow, as that runs it.
 
     Attributes:
         graph: the ops with their costs; `meta` says how to run them.
         graph_def: the same ops under the same names, and initializers of the variables; needs
-            nothing else to run.
+            nothing else to run. None where the source is not TensorFlow's.
     """
 
     graph: ComputationGraph
-    graph_def: GraphDef
+    graph_def: GraphDef | None
 
-    def save(self, path: str | Path) -> Path:
-        """Writes the graph file and, beside it, `<stem>.graphdef.gz`.
+    def save(self, path: str | Path) -> Path | None:
+        """Writes the graph file and, if there is a GraphDef, `<stem>.graphdef.gz` beside it.
 
         Args:
             path: a name that ends in `.json` or `.json.gz`.
 
         Returns:
-            The path of the GraphDef. The graph's `meta["run"]` names it and holds the SHA-256 of
-            the GraphDef before compression.
+            The path of the GraphDef, if there is one. The graph's `meta["run"]` names it and holds
+            the SHA-256 of the GraphDef before compression.
 
         Raises:
             PlacetoError: another ending, or the files cannot be written.
@@ -47,6 +47,9 @@ class Extraction:
         suffix = next((end for end in _SUFFIXES if path.name.endswith(end)), None)
         if suffix is None:
             raise PlacetoError(f"{path}: a graph file's name ends in .json or .json.gz")
+        if self.graph_def is None:
+            save_graph(self.graph, path)
+            return None
         beside = path.with_name(path.name.removesuffix(suffix) + ".graphdef.gz")
         data = self.graph_def.SerializeToString(deterministic=True)
         run = dict(self.graph.meta["run"])

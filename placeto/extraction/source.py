@@ -8,8 +8,9 @@ from typing import Any
 from placeto.errors import PlacetoError
 
 FORMS = (
-    "keras:MODEL?batch=32, zoo:MODEL, family:NAME?number=N, package.module:function, a GraphDef "
-    "file (.pb, .pbtxt, also .gz), or a SavedModel directory"
+    "keras:MODEL?batch=32, zoo:MODEL, family:NAME?number=N, package.module:function or "
+    "file.py:function, an ONNX file (.onnx), a GraphDef file (.pb, .pbtxt, also .gz), or a "
+    "SavedModel directory"
 )
 Value = int | float | bool | str
 

@@ -19,7 +19,7 @@ from placeto.zoo.folders import graph_path
 
 # TensorFlow would start as many threads as there are cores in each process: two processes on
 # two cores then take five times as long.
-_ONE_THREAD = dict.fromkeys(
+ONE_THREAD = dict.fromkeys(
     ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1"
 )
 _LONGEST_LINE = 300
@@ -76,7 +76,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(paths)},
             text=True,
             # Ctrl-C reaches this process alone, which then ends the others.
             start_new_session=True,

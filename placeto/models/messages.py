@@ -74,7 +74,8 @@ class Sweep(nn.Module):
             x = h
             for level in levels:
                 senders = level.links.senders
-                links = Links(torch.arange(len(senders)), level.links.first, level.links.weights)
+                numbers = torch.arange(len(senders), device=senders.device)
+                links = Links(numbers, level.links.first, level.links.weights)
                 x = x.index_add(0, level.groups, g(mean_heard(f(x[senders]), links)))
             directions.append(x)
         return torch.stack(directions)

@@ -56,16 +56,19 @@ class PolicyConfig:
         return asdict(self)
 
 
-class PlacetoPolicy(Network):
-    """Scores every device for the current group.
+class GraphReader(Network):
+    """Reads what there is to know for the choice of the current group's device.
 
     Placeto (Addanki et al. 2019, arXiv:1906.08879, section 3.2): each group's attributes are
     transformed; messages pass from parents to children and back; embeddings are pooled apart over
-    the current group's ancestors, its descendants and the rest; a softmax over devices follows.
+    the current group's ancestors, its descendants and the rest.
 
     Shapes:
         inputs: features (batch, num_groups, num_features), current (batch,)
-        output: (batch, num_devices) logits
+        output: (batch, summary_width): the pools, and the current group's embedding
+
+    Attributes:
+        summary_width: how many numbers it makes of a state.
     """
 
     config: PolicyConfig
@@ -83,11 +86,10 @@ class PlacetoPolicy(Network):
         embedding = DIRECTIONS * width
         pools = 3 if config.pooling == "partition" else 1
         self.pools = Pools(pools, embedding)
-        self.head = mlp([embedding * (pools + 1), embedding, embedding, config.num_devices])
-        self.keep = nn.Parameter(torch.tensor(float(config.keep)))
+        self.summary_width = embedding * (pools + 1)
 
-    def forward(self, features: Tensor, current: Tensor, graph: Structure) -> Tensor:
-        """Scores the devices.
+    def read(self, features: Tensor, current: Tensor, graph: Structure) -> Tensor:
+        """Reads a batch of states of one problem.
 
         Args:
             features: (batch, num_groups, num_features) as `features.node_features` makes them.
@@ -95,18 +97,15 @@ class PlacetoPolicy(Network):
             graph: the structure of the problem that all states of the batch are of.
 
         Returns:
-            (batch, num_devices) logits.
+            (batch, summary_width).
         """
         x = self.embed(features, graph)
-        rows = torch.arange(len(current))
         if self.config.pooling == "partition":
             members = graph.relatives[:, current]
         else:
-            members = torch.ones(1, *features.shape[:2], dtype=torch.bool)
-        pooled = self.pools(x, members)
-        logits: Tensor = self.head(torch.cat([pooled, x[current, rows]], dim=-1))
-        present: Tensor = present_device(features[rows, current])
-        return torch.addcmul(logits, self.keep, present)
+            members = torch.ones(1, *features.shape[:2], dtype=torch.bool, device=x.device)
+        at = x[current, torch.arange(len(current), device=x.device)]
+        return torch.cat([self.pools(x, members), at], dim=-1)
 
     def embed(self, features: Tensor, graph: Structure) -> Tensor:
         """(num_groups, batch, 2 * width) embeddings of the groups."""
@@ -115,3 +114,29 @@ class PlacetoPolicy(Network):
             return torch.cat([h, h], dim=-1)
         down, up = self.messages(h, graph)
         return torch.cat([down, up], dim=-1)
+
+
+class PlacetoPolicy(GraphReader):
+    """Scores every device for the current group: a softmax over devices follows.
+
+    Shapes:
+        inputs: features (batch, num_groups, num_features), current (batch,)
+        output: (batch, num_devices) logits
+    """
+
+    def __init__(self, config: PolicyConfig) -> None:
+        super().__init__(config)
+        width = DIRECTIONS * config.width
+        self.head = mlp([self.summary_width, width, width, config.num_devices])
+        self.keep = nn.Parameter(torch.tensor(float(config.keep)))
+
+    def forward(self, features: Tensor, current: Tensor, graph: Structure) -> Tensor:
+        """(batch, num_devices) logits; see `read`."""
+        return self.score(self.read(features, current, graph), features, current)
+
+    def score(self, summary: Tensor, features: Tensor, current: Tensor) -> Tensor:
+        """(batch, num_devices) logits of what was read of these states."""
+        rows = torch.arange(len(current), device=features.device)
+        present: Tensor = present_device(features[rows, current])
+        logits: Tensor = self.head(summary)
+        return torch.addcmul(logits, self.keep, present)

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from placeto.errors import PlacetoError
 from placeto.graph import Ints
-from placeto.order import compressed, levels
-from placeto.problem import PlacementProblem
+from placeto.order import ancestors, compressed, directed, levels, topological_order
+from placeto.problem import MAX_GROUPS_IN_PAIRS, Bools, PlacementProblem
 
 DIRECTIONS = 2
 
@@ -65,17 +66,48 @@ class Structure:
 
 def structure(problem: PlacementProblem) -> Structure:
     """Reads a problem's group graph."""
-    num_groups, (parent, child) = problem.num_groups, problem.dag_edges
+    return _structure(problem.num_groups, *problem.dag_edges, problem.ancestors)
+
+
+def structure_of_edges(num_groups: int, source: Ints, target: Ints) -> Structure:
+    """Reads a group graph of which only the edges are known, as in an observation.
+
+    Without cycles it is the `structure` of the problem. With cycles, edges are turned to point from
+    lower to higher numbers, and it is the same if groups are numbered by their first ops (as by
+    every grouping but one given as an array) and the graph lists its ops in topological order.
+
+    Args:
+        num_groups: how many groups there are.
+        source: (num_edges,) tail of each edge.
+        target: (num_edges,) head of each edge.
+
+    Raises:
+        PlacetoError: there are too many groups for a matrix of all pairs.
+    """
+    if num_groups > MAX_GROUPS_IN_PAIRS:
+        raise PlacetoError(
+            f"observations have {num_groups:,} groups, too many to relate each to each; at most "
+            f"{MAX_GROUPS_IN_PAIRS:,} are possible; use a coarser grouping, such as auto"
+        )
+    order = topological_order(num_groups, source, target)
+    if len(order) < num_groups:
+        order = np.arange(num_groups)
+    position = np.empty(num_groups, dtype=np.int64)
+    position[order] = np.arange(num_groups)
+    parent, child = directed(position, source, target)
+    return _structure(num_groups, parent, child, ancestors(order, parent, child))
+
+
+def _structure(num_groups: int, parent: Ints, child: Ints, above: Bools) -> Structure:
     senders = np.concatenate([parent, child + num_groups])
     hearers = np.concatenate([child, parent + num_groups])
     heard = np.bincount(hearers, minlength=DIRECTIONS * num_groups) > 0
-    ancestors = problem.ancestors
-    other = ~(ancestors | ancestors.T | np.eye(num_groups, dtype=bool))
+    other = ~(above | above.T | np.eye(num_groups, dtype=bool))
     return Structure(
         links=_links(DIRECTIONS * num_groups, senders, hearers),
         heard=torch.from_numpy(heard.astype(np.float32).reshape(DIRECTIONS, num_groups, 1, 1)),
         levels=(_levels(num_groups, parent, child), _levels(num_groups, child, parent)),
-        relatives=torch.from_numpy(np.stack([ancestors, ancestors.T, other])),
+        relatives=torch.from_numpy(np.stack([above, above.T, other])),
     )
 
 

@@ -50,6 +50,8 @@ class Incumbent:
             seconds since the start, and its step time in seconds.
         recent: (num_groups,) devices of the last `RECENT` of these, all different, the fastest
             last.
+        learning: of each update of a placer that trains: seconds since the start, and the mean
+            step time in seconds of its episodes' last placements.
         part: what is at work, of a placer that is made of several.
         found_by: what was at work when the best placement was offered.
     """
@@ -67,6 +69,7 @@ class Incumbent:
     lower_bound: float = 0.0
     trace: list[tuple[int, float, float]] = field(default_factory=list)
     recent: deque[Ints] = field(default_factory=lambda: deque(maxlen=RECENT))
+    learning: list[tuple[float, float]] = field(default_factory=list)
     part: str = ""
     found_by: str = ""
     _excess: float = np.inf

@@ -126,7 +126,9 @@ def _train(incumbent: Incumbent, config: LearningConfig, end: float) -> None:
     trainer = trainer_for(incumbent, config)
     while incumbent.seconds < end or not trainer.updates:
         report = trainer.step((incumbent.seconds - begin) / scheduled_seconds)
-        incumbent.progress(progress_line(report, incumbent.budget_seconds - incumbent.seconds))
+        now = incumbent.seconds
+        incumbent.learning.append((now, report.step_time))
+        incumbent.progress(progress_line(report, incumbent.budget_seconds - now))
         if trainer.updates == 1 and not incumbent.feasible:
             assert incumbent.devices is not None
             offer_repaired(incumbent, incumbent.devices)

@@ -100,7 +100,9 @@ def _train_and_improve(
             assert incumbent.devices is not None
             trainer.start_from(0, incumbent.devices)
         report = trainer.step(spent / training_seconds)
-        incumbent.progress(progress_line(report, incumbent.budget_seconds - incumbent.seconds))
+        now = incumbent.seconds
+        incumbent.learning.append((now, report.step_time))
+        incumbent.progress(progress_line(report, incumbent.budget_seconds - now))
     few = incumbent.problem.num_groups < ENOUGH_GROUPS
     sweep = 0
     while incumbent.seconds < end:

@@ -260,5 +260,6 @@ def place(
         lower_bound=incumbent.lower_bound,
         found_by=incumbent.found_by or method,
         trace=tuple(incumbent.trace),
+        learning=tuple(incumbent.learning),
         candidates=tuple(reversed(incumbent.recent)),
     )

@@ -12,6 +12,8 @@ from placeto.simulation import Outcomes
 
 Visit = Callable[[Ints, Outcomes], None]
 
+ALL = slice(None)
+
 
 class Episodes(Protocol):
     """What every agent's episodes tell the trainer; agents remember more of them."""
@@ -52,6 +54,7 @@ class Agent(Protocol[Played]):
         rng: np.random.Generator,
         *,
         episodes: int,
+        part: slice = ALL,
         greedy: bool = False,
         start: Ints | None = None,
         visit: Visit | None = None,
@@ -62,6 +65,8 @@ class Agent(Protocol[Played]):
             index: which problem.
             rng: draws all that is random.
             episodes: how many.
+            part: which of them to play. All that is random is drawn for all of them, so that parts
+                that are played apart are what would be played together.
             greedy: whether the most likely action is taken instead of a drawn one.
             start: (num_groups,) where every episode starts; default: as the agent is configured.
             visit: told of every batch of placements that was evaluated.

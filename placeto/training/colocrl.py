@@ -38,11 +38,13 @@ class ColocRLAgent(OneShotAgent[Tensor]):
         )
         self._allowed = torch.from_numpy(problem.allowed[problem.group_order])[:, None]
 
-    def draw(self, rng: np.random.Generator, episodes: int, greedy: bool) -> tuple[Tensor, Ints]:
+    def draw(
+        self, rng: np.random.Generator, episodes: int, part: slice, greedy: bool
+    ) -> tuple[Tensor, Ints]:
         """Draws a device for each group."""
         problem = self.problem
         shape = (problem.num_groups, episodes, problem.num_devices)
-        noise = np.zeros(shape) if greedy else rng.gumbel(size=shape)
+        noise = (np.zeros(shape) if greedy else rng.gumbel(size=shape))[:, part]
         x = self.network.embed(self.attributes)
         chosen = self.network.placer.draw(x, self._allowed, torch.from_numpy(noise))
         return chosen, chosen.numpy().T[:, problem.group_position]

@@ -61,7 +61,7 @@ class HierarchicalAgent(OneShotAgent[Clustering]):
 
     @torch.no_grad()
     def draw(
-        self, rng: np.random.Generator, episodes: int, greedy: bool
+        self, rng: np.random.Generator, episodes: int, part: slice, greedy: bool
     ) -> tuple[Clustering, Ints]:
         """Draws a cluster for each group, then a device for each cluster."""
         problem = self.problem
@@ -72,9 +72,9 @@ class HierarchicalAgent(OneShotAgent[Clustering]):
         lots, luck = (
             torch.from_numpy(np.zeros(size) if greedy else rng.gumbel(size=size)) for size in sizes
         )
-        cluster = (self.network.grouper(self.attributes) + lots).argmax(dim=-1)
+        cluster = (self.network.grouper(self.attributes) + lots[part]).argmax(dim=-1)
         x = self.network.embed(self.attributes, cluster)
-        devices = self.network.placer.draw(x, self._may(cluster), luck)
+        devices = self.network.placer.draw(x, self._may(cluster), luck[:, part])
         wanted = devices.T.gather(1, cluster).numpy()[:, problem.group_position]
         may = problem.allowed[np.arange(problem.num_groups), wanted]
         return Clustering(cluster, devices), np.where(may, wanted, self._fastest)

@@ -14,7 +14,7 @@ from placeto.models.attributes import attributes
 from placeto.models.network import Network
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, penalised_time
-from placeto.training.agent import Visit
+from placeto.training.agent import ALL, Visit
 from placeto.training.config import OneShotConfig
 from placeto.training.threads import one_thread_an_operation
 
@@ -80,6 +80,7 @@ class OneShotAgent(ABC, Generic[Choices]):
         rng: np.random.Generator,
         *,
         episodes: int,
+        part: slice = ALL,
         greedy: bool = False,
         start: Ints | None = None,
         visit: Visit | None = None,
@@ -92,7 +93,7 @@ class OneShotAgent(ABC, Generic[Choices]):
         if start is not None:
             raise PlacetoError("this agent places all groups at once: its episodes have no start")
         with one_thread_an_operation():
-            choices, devices = self.draw(rng, episodes, greedy)
+            choices, devices = self.draw(rng, episodes, part, greedy)
         outcomes = self._evaluate(self.problem, devices)
         if visit is not None:
             visit(devices, outcomes)
@@ -104,8 +105,10 @@ class OneShotAgent(ABC, Generic[Choices]):
         return EPISODES_AT_ONCE
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator, episodes: int, greedy: bool) -> tuple[Choices, Ints]:
-        """What was drawn, and the (episodes, num_groups) placements that come of it."""
+    def draw(
+        self, rng: np.random.Generator, episodes: int, part: slice, greedy: bool
+    ) -> tuple[Choices, Ints]:
+        """What was drawn for a part of the episodes, and the placements that come of it."""
 
     @abstractmethod
     def terms(self, index: int, played: Shots[Choices], part: slice) -> tuple[Tensor, Tensor]:

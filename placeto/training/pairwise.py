@@ -17,7 +17,7 @@ from placeto.models.choices import entropy
 from placeto.models.pairwise import PairwisePolicy, PairwiseShape
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
-from placeto.training.agent import Visit
+from placeto.training.agent import ALL, Visit
 from placeto.training.config import PairwiseConfig
 from placeto.training.lessons import Teacher, disturbed, relabelled
 from placeto.training.sweeps import NOT_FORCED, Guide, Sweeps, play
@@ -96,6 +96,7 @@ class PairwiseAgent:
         rng: np.random.Generator,
         *,
         episodes: int,
+        part: slice = ALL,
         greedy: bool = False,
         start: Ints | None = None,
         visit: Visit | None = None,
@@ -106,7 +107,8 @@ class PairwiseAgent:
         first = task.single if start is None else start
         shape = (self._config.sweeps * problem.num_groups, episodes, problem.num_devices)
         noise = np.zeros(shape) if greedy else rng.gumbel(size=shape)
-        played = self._play(task, np.tile(first, (episodes, 1)), noise)
+        noise = np.ascontiguousarray(noise[:, part])
+        played = self._play(task, np.tile(first, (noise.shape[1], 1)), noise)
         if visit is not None:
             visit(played.best, simulate_many(problem, played.best))
         return played

@@ -14,7 +14,7 @@ from placeto.models.policy import PlacetoPolicy, PolicyConfig
 from placeto.models.structure import structure
 from placeto.problem import PlacementProblem
 from placeto.simulation import EvaluatedBatch, Evaluator
-from placeto.training.agent import Visit
+from placeto.training.agent import ALL, Visit
 from placeto.training.config import TrainingConfig
 from placeto.training.rollout import Rollout, roll_out
 
@@ -66,19 +66,21 @@ class PlacetoAgent:
         rng: np.random.Generator,
         *,
         episodes: int,
+        part: slice = ALL,
         greedy: bool = False,
         start: Ints | None = None,
         visit: Visit | None = None,
     ) -> Rollout:
         """Goes through the groups; see `rollout.roll_out`."""
         return roll_out(
-            self._batch(index, episodes),
+            self._batch(index, len(range(episodes)[part])),
             self._static[index],
             self._structures[index],
             self.network,
             self._config,
             rng,
             episodes=episodes,
+            part=part,
             greedy=greedy,
             start=start,
             visit=visit,

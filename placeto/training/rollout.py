@@ -18,7 +18,7 @@ from placeto.models.policy import PlacetoPolicy
 from placeto.models.structure import Structure
 from placeto.problem import Bools, PlacementProblem
 from placeto.simulation import EvaluatedBatch, Outcomes, penalised_time
-from placeto.training.agent import Visit
+from placeto.training.agent import ALL, Visit
 from placeto.training.config import TrainingConfig
 from placeto.training.threads import one_thread_an_operation
 
@@ -58,6 +58,7 @@ def roll_out(
     rng: np.random.Generator,
     *,
     episodes: int,
+    part: slice = ALL,
     greedy: bool = False,
     start: Ints | None = None,
     visit: Visit | None = None,
@@ -65,42 +66,46 @@ def roll_out(
     """Runs episodes in lockstep: a step is one question to the policy and one batch of moves.
 
     Args:
-        batch: placements of the problem, at least `episodes` rows; the first ones are used.
+        batch: placements of the problem, at least a row an episode played; the first are used.
         static: `static_features(problem)`.
         graph: `structure(problem)`.
         policy: chooses the devices.
         config: reward, sweeps, traversal, initial placement, memory penalty.
         rng: draws initial placements, traversals and actions.
         episodes: how many.
+        part: which of them are played; what is random is drawn for all.
         greedy: whether the most likely device is taken instead of a drawn one.
         start: (num_groups,) where every episode starts; default: the configured placement.
         visit: told of every batch of placements that was evaluated.
 
     Returns:
-        The episodes.
+        The episodes played.
     """
-    problem, rows = batch.problem, np.arange(episodes)
+    problem, rows = batch.problem, np.arange(len(range(episodes)[part]))
     first = config.initial_placement if start is None else start
-    batch.place(rows, np.stack([initial_placement(problem, first, rng) for _ in rows]))
-    devices, outcomes = batch.devices[:episodes], _of_rows(batch.outcomes, slice(episodes))
+    starts = [initial_placement(problem, first, rng) for _ in range(episodes)]
+    batch.place(rows, np.stack(starts[part]))
+    devices, outcomes = batch.devices[: len(rows)], _of_rows(batch.outcomes, slice(len(rows)))
     if visit is not None:
         visit(devices.copy(), _of_rows(batch.outcomes, rows))
-    order = np.stack([_order(problem, config, rng) for _ in rows], axis=1)
+    orders = [_order(problem, config, rng) for _ in range(episodes)]
+    order = np.stack(orders[part], axis=1)
     steps = len(order)
     cost = penalised_time(problem, outcomes, config.memory_penalty)
     scale = np.where(outcomes.step_time > 0, outcomes.step_time, 1.0)
     best = cost.copy()
     width = num_node_features(problem.num_devices)
-    seen = np.empty((steps, episodes, problem.num_groups, width), dtype=np.float32)
+    seen = np.empty((steps, len(rows), problem.num_groups, width), dtype=np.float32)
     unvisited = np.zeros(devices.shape, dtype=bool)
     seen[0] = node_features(
         static, devices, outcomes.group_start, outcomes.step_time, order[0], unvisited
     )
     allowed = problem.allowed[order]
-    actions = np.empty((steps, episodes), dtype=np.int64)
-    rewards = np.zeros((steps, episodes))
+    actions = np.empty((steps, len(rows)), dtype=np.int64)
+    rewards = np.zeros((steps, len(rows)))
     # The largest of logits with Gumbel noise is a draw from the softmax.
-    noise = np.zeros(allowed.shape) if greedy else rng.gumbel(size=allowed.shape)
+    shape = (steps, episodes, problem.num_devices)
+    noise = (np.zeros(shape) if greedy else rng.gumbel(size=shape))[:, part]
     for step, current in enumerate(order):
         with torch.inference_mode():
             logits = policy(torch.from_numpy(seen[step]), torch.from_numpy(current), graph)

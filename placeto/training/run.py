@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,9 @@ from placeto.training.validation import Validation
 from placeto.units import format_seconds
 
 Progress = Callable[[str], None]
+Watch = Callable[[UpdateReport, float], None]
+
+NO_SCHEME: Mapping[str, Any] = {}
 
 # What settings are in runs from before there was a choice.
 ONLY_CHOICE = {
@@ -44,8 +47,11 @@ def train(
     *,
     validation: Sequence[PlacementProblem] = (),
     progress: Progress = lambda message: None,
+    watch: Watch | None = None,
     evaluate: Evaluator = simulate_many,
     teacher: Teacher | None = None,
+    make_trainer: Callable[..., Trainer] = Trainer,
+    scheme: Mapping[str, Any] = NO_SCHEME,
 ) -> Trainer:
     """Trains a policy in a run directory, or goes on with the run that is in it.
 
@@ -65,9 +71,12 @@ def train(
         directory: made if it is not there.
         validation: what to choose the policy by: greedy episodes, geometric mean of step time over
             that of the best single device.
-        progress: told of every update, in a line.
+        progress: told of every update, in a line, and of what else happens.
+        watch: told of every update instead: its report, and how many seconds are left.
         evaluate: turns placements into step times.
         teacher: gives the placements that agents which imitate begin with.
+        make_trainer: makes the trainer, with what `Trainer` takes.
+        scheme: what else names the run: how its work is shared, where the result depends on that.
 
     Returns:
         The trainer at the end of the run, with the last policy.
@@ -78,8 +87,8 @@ def train(
         KeyboardInterrupt: after the state of the last whole update was written.
     """
     directory = Path(directory)
-    trainer = Trainer(problems, config, evaluate, teacher=teacher)
-    resolved = _resolved(problems, config, validation)
+    trainer = make_trainer(problems, config, evaluate, teacher=teacher)
+    resolved = _resolved(problems, config, validation) | dict(scheme)
     validator = None
     if validation:
         validator = Validation(validation, config, evaluate, trainer.policy)
@@ -94,7 +103,7 @@ def train(
         if trainer.updates < config.updates or _due(trainer, validator):
             remove_leftovers(directory)
             write_document(directory / "config.json", resolved)
-            _run(trainer, validator, directory, resolved, progress)
+            _run(trainer, validator, directory, resolved, progress, watch)
     except OSError as error:
         raise PlacetoError(f"{directory}: cannot be written: {error.strerror}") from error
     return trainer
@@ -116,6 +125,7 @@ def _run(
     directory: Path,
     resolved: dict[str, Any],
     progress: Progress,
+    watch: Watch | None,
 ) -> None:
     """Trains to the last update; leaves a checkpoint, whatever ends it."""
     config, path = trainer.config, directory / "metrics.jsonl"
@@ -137,7 +147,11 @@ def _run(
                 log(report.update, {f"{tag}/{key}": scalars[key] for key in scalars})
                 state = trainer.state()
                 each = (time.monotonic() - began) / (trainer.updates - done)
-                progress(progress_line(report, each * (config.updates - trainer.updates)))
+                left = each * (config.updates - trainer.updates)
+                if watch is None:
+                    progress(progress_line(report, left))
+                else:
+                    watch(report, left)
                 _validate(trainer, validator, progress, log)
                 if trainer.updates % config.checkpoint_every == 0:
                     _checkpoint(directory, trainer, validator, state, resolved)
@@ -234,6 +248,11 @@ def _check_same_run(directory: Path, resolved: dict[str, Any]) -> None:
             f"{directory}: holds a run with other validation graphs; give the same, or another "
             "directory"
         )
+    if before.get("scheme") != resolved.get("scheme"):
+        raise PlacetoError(
+            f"{directory}: holds a run with {_said(before)}, not {_said(resolved)}; give the same, "
+            "or another directory"
+        )
     old, new = before.get("training"), resolved["training"]
     if not isinstance(old, dict):
         raise PlacetoError(f"{path}: training is {old!r}, expected the settings of a run")
@@ -244,6 +263,11 @@ def _check_same_run(directory: Path, resolved: dict[str, Any]) -> None:
                 f"{directory}: holds a run with {key} = {old.get(key)!r}, not {new[key]!r}; "
                 "give the same, or another directory"
             )
+
+
+def _said(resolved: Mapping[str, Any]) -> str:
+    scheme = resolved.get("scheme") or {"mode": "synchronous"}
+    return ", ".join(f"{key} {value}" for key, value in scheme.items())
 
 
 def _checkpoint(

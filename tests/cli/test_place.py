@@ -56,6 +56,8 @@ def test_json_says_all_that_the_design_promises(placeto):
         "placement": ["d0", "d0", "d1", "d1"],
         "output": None,
         "timeline": None,
+        "device_map": None,
+        "report": None,
     }
 
 

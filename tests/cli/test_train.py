@@ -154,6 +154,22 @@ def test_a_run_of_another_agent(placeto, tmp_path):
             [*TRAIN, "--graphs", "fork.json", "./fork.json"],
             "two graphs are called 'by hand' on clu",
         ),
+        ([*TRAIN, "--workers", "0"], "workers is 0, expected a whole number from 1"),
+        ([*TRAIN, "--workers", "3"], "workers is 3, but an update has 2 episodes to share"),
+        ([*TRAIN, "--ray-address", "auto"], "--ray-address goes with workers; give --workers N"),
+        ([*TRAIN, "--mode", "asynchronous"], "--mode goes with workers; give --workers N"),
+        ([*TRAIN, "--controllers", "2"], "--controllers goes with workers; give --workers N"),
+        ([*TRAIN, "--evaluator", "measure"], "--evaluator goes with workers; give --workers N"),
+        ([*TRAIN, "--workers", "1", "--controllers", "2"], "synchronous training has one; several"),
+        ([*TRAIN, "--workers", "1", "--mode", "chaotic"], "--mode"),
+        (
+            [*TRAIN, "--workers", "1", "--mode", "asynchronous", "--algorithm", "ppo"],
+            "algorithm ppo takes several gradient steps from one policy",
+        ),
+        (
+            [*TRAIN[:-2], "--agent", "pairwise", "--workers", "1", "--mode", "asynchronous"],
+            "the pairwise agent imitates a search before it learns",
+        ),
         ([*TRAIN, "--validate", "mnt"], "mnt: no such file, and no bundled name"),
         ([*TRAIN, "-o", "fork.json"], "fork.json: cannot be written: File exists"),
         (

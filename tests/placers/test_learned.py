@@ -54,6 +54,22 @@ def test_the_same_seed_and_the_same_clock_give_the_same_placement(nmt, method):
     assert found[0] != found[2]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_learning_curve_has_a_point_an_update(nmt, method, monkeypatch):
+    means, step = [], Trainer.step
+
+    def noted(trainer, progress):
+        report = step(trainer, progress)
+        means.append(report.step_time)
+        return report
+
+    monkeypatch.setattr(Trainer, "step", noted)
+    incumbent = counted(nmt, method, 0, 60)
+    seconds, curve = zip(*incumbent.learning, strict=True)
+    assert list(curve) == means
+    assert all(0 < a < b < 60 for a, b in itertools.pairwise(seconds))
+
+
 @pytest.mark.parametrize(
     ("method", "share"), [*((each, 0.8) for each in AT_ONCE), ("placeto", 0.75)]
 )

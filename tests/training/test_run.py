@@ -322,7 +322,10 @@ def test_events_are_those_of_the_metrics(tmp_path):
     metrics = metrics_of(tmp_path)
     for graph in ("fork", "diamond"):
         lines = [line for line in metrics if line["graph"] == graph]
-        for name in ("step_time", "entropy", "mean_return"):
+        for name in (
+            *("step_time", "best_step_time", "entropy", "gradient_norm", "steps_per_second"),
+            *("mean_return", "learning_rate"),
+        ):
             scalars = events.Scalars(f"{graph}/{name}")
             assert [event.step for event in scalars] == [line["update"] for line in lines]
             assert [event.value for event in scalars] == pytest.approx(

@@ -1,0 +1,127 @@
+"""A Chromium, for tests and pictures of pages: `python -m benchmarks.browser` gets one.
+
+One that is installed is taken: what `CHROMIUM` names, Chromium or Chrome on the path, or what
+`playwright install` has left. Else Debian's headless shell is unpacked, with the libraries that it
+lacks, into the folder of the Python environment. That needs no root and changes nothing else.
+Where apt has none, `playwright install` is left to get one.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+FOLDER = Path(sys.prefix) / "browser"
+LAUNCHER = "chromium"
+PACKAGE = "chromium-headless-shell"
+NAMES = (PACKAGE, "chromium", "google-chrome", "google-chrome-stable", "chrome")
+
+
+def find_browser() -> str | None:
+    """The path of a Chromium; None if there is none."""
+    if named := os.environ.get("CHROMIUM"):
+        return named
+    if (FOLDER / LAUNCHER).exists():
+        return str(FOLDER / LAUNCHER)
+    if installed := next(filter(None, map(shutil.which, NAMES)), None):
+        return installed
+    return _of_playwright()
+
+
+def get_browser() -> str:
+    """The path of a Chromium, which is got first if there is none.
+
+    Raises:
+        RuntimeError: none can be got.
+    """
+    if found := find_browser():
+        return found
+    if shutil.which("apt-get") and shutil.which("dpkg"):
+        try:
+            _unpack()
+        except subprocess.CalledProcessError as error:
+            print(f"apt has no {PACKAGE}: {error.stderr.strip()}", file=sys.stderr)
+    if find_browser() is None:
+        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"])
+    if found := find_browser():
+        return found
+    raise RuntimeError("there is no Chromium; install one, and name it in CHROMIUM")
+
+
+@contextmanager
+def browser() -> Iterator["Browser"]:
+    """A Chromium that runs, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=get_browser())
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+def _of_playwright() -> str | None:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if Path(path).exists() else None
+
+
+def _unpack() -> None:
+    """Debian's packages into `FOLDER`, which appears whole or not at all."""
+    work = Path(tempfile.mkdtemp(dir=sys.prefix))
+    try:
+        root, downloads = work / "root", work / "cache/archives"
+        for folder in (root, work / "state/lists/partial", downloads / "partial"):
+            folder.mkdir(parents=True)
+        apt = [
+            "apt-get", "--quiet", "--yes", "--no-install-recommends",
+            f"--option=Dir::State={work}/state",
+            "--option=Dir::State::status=/var/lib/dpkg/status",
+            f"--option=Dir::Cache={work}/cache",
+            "--option=Debug::NoLocking=true",
+            "--option=APT::Sandbox::User=",
+        ]  # fmt: skip
+        _run(*apt, "update")
+        _run(*apt, "--download-only", "install", PACKAGE)
+        for package in sorted(downloads.glob("*.deb")):
+            _run("dpkg", "--extract", str(package), str(root))
+        shutil.rmtree(work / "cache")
+        shutil.rmtree(work / "state")
+        _write_launcher(work)
+        work.chmod(0o755)
+        work.rename(FOLDER)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _write_launcher(work: Path) -> None:
+    """A script that starts the browser with the libraries that came with it."""
+    folders = {library.parent for library in (work / "root").rglob("*.so*")}
+    relative = sorted(str(folder.relative_to(work)) for folder in folders)
+    launcher = work / LAUNCHER
+    launcher.write_text(
+        "#!/bin/sh\n"
+        'here=$(dirname "$(readlink -f "$0")")\n'
+        f'export LD_LIBRARY_PATH="{":".join(f"$here/{folder}" for folder in relative)}"\n'
+        f'exec "$here/root/usr/lib/chromium/{PACKAGE}" "$@"\n'
+    )
+    launcher.chmod(0o755)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+if __name__ == "__main__":
+    print(get_browser())

@@ -1,0 +1,153 @@
+"""How much faster many processes are: `python -m benchmarks.ray_scaling`.
+
+Trains Placeto's policy on `inception_v3` and `k80x4` in this process, with 1, 2 and 4 Ray workers,
+and with 1, 2 and 4 controllers that have a worker each; then searches for placements of eight
+problems with 1, 2 and 4 workers. Writes `results/ray_scaling.json` and `.md`. `--quick` does little
+of it, and writes nothing.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.markdown import table
+from placeto import PlacementProblem, load_cluster, load_graph
+from placeto.distributed import ray_session
+from placeto.placers.parallel import Search, place_all
+from placeto.training import Trainer, TrainingConfig, train
+from placeto.training.distributed import Scheme, train_with_workers
+
+RESULTS = Path(__file__).parent / "results"
+WORKERS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured.
+
+    Attributes:
+        grouping: at most so many groups.
+        updates: of each training run; the first is not counted.
+        evaluations: of each search.
+        problems: how many are searched for placements of.
+        workers: how many workers, each in turn.
+    """
+
+    grouping: int = 128
+    updates: int = 12
+    evaluations: int = 20_000
+    problems: int = 8
+    workers: tuple[int, ...] = WORKERS
+
+
+QUICK = Plan(grouping=8, updates=3, evaluations=20, problems=2, workers=(1,))
+
+
+def measure(plan: Plan) -> list[dict[str, Any]]:
+    """Rows of `what`, `workers` (of each controller; 0: no Ray), `controllers`, `rate`, `ratio`.
+
+    Rates are steps of episodes a second, and placements simulated a second; ratios are to the first
+    row of the same `what`.
+    """
+    problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x4"), plan.grouping)
+    rows = [_row("synchronous", 0, 1, training_rate(problem, plan, train))]
+    for workers in plan.workers:
+        rate = training_rate(problem, plan, _with(Scheme(workers)))
+        rows.append(_row("synchronous", workers, 1, rate))
+    rows.append(_row("asynchronous", 0, 1, rows[0]["rate"]))
+    for controllers in plan.workers:
+        rate = training_rate(problem, plan, _with(Scheme(1, "asynchronous", controllers)))
+        rows.append(_row("asynchronous", 1, controllers, rate))
+    rows += [_row("search", workers, 1, search_rate(plan, workers)) for workers in plan.workers]
+    first: dict[str, float] = {}
+    for row in rows:
+        row["ratio"] = row["rate"] / first.setdefault(row["what"], row["rate"])
+    return rows
+
+
+def training_rate(problem: PlacementProblem, plan: Plan, run: Callable[..., Trainer]) -> float:
+    """Steps of episodes a second, from the end of the first update to that of the last."""
+    config = TrainingConfig(updates=plan.updates)
+    times: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        run(
+            [problem],
+            config,
+            Path(folder) / "run",
+            watch=lambda report, seconds_left: times.append(time.perf_counter()),
+        )
+    steps = config.episodes * problem.num_groups * config.sweeps
+    return steps * (len(times) - 1) / (times[-1] - times[0])
+
+
+def search_rate(plan: Plan, workers: int) -> float:
+    """Placements simulated a second, in the time from the first search that is over to the last."""
+    graph = load_graph("inception_v3")
+    problems = [
+        PlacementProblem(graph, load_cluster("k80x4"), plan.grouping + extra)
+        for extra in range(plan.problems)
+    ]
+    searches = [
+        Search(problem, "annealing", 1e6, settings={"max_evaluations": plan.evaluations})
+        for problem in problems
+    ]
+    with ray_session(None, workers):
+        # Once without counting: the workers start, and compile.
+        list(place_all(searches[:workers], workers))
+        began = time.perf_counter()
+        found = dict(place_all(searches, workers))
+        seconds = time.perf_counter() - began
+    return sum(getattr(each, "evaluations", 0) for each in found.values()) / seconds
+
+
+def markdown(rows: Sequence[dict[str, Any]], cores: int) -> str:
+    """The rows as a table."""
+    header = ("", "controllers", "workers of each", "a second", "ratio")
+    cells = [
+        (
+            row["what"],
+            str(row["controllers"]),
+            str(row["workers"] or "no Ray"),
+            f"{row['rate']:,.0f}",
+            f"{row['ratio']:.2f}",
+        )
+        for row in rows
+    ]
+    return (
+        f"On {cores} cores: steps of episodes a second in training, gradient included; placements "
+        f"simulated a second in searches, start of the workers included.\n\n{table(header, cells)}"
+    )
+
+
+def _with(scheme: Scheme) -> Callable[..., Trainer]:
+    return partial(train_with_workers, scheme=scheme)
+
+
+def _row(what: str, workers: int, controllers: int, rate: float) -> dict[str, Any]:
+    return {"what": what, "workers": workers, "controllers": controllers, "rate": rate}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures, prints the table, and writes it unless that was the quick form."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ray_scaling")
+    parser.add_argument("--quick", action="store_true", help="a few seconds; nothing is written")
+    quick = parser.parse_args(argv).quick
+    cores = len(os.sched_getaffinity(0))
+    rows = measure(QUICK if quick else Plan())
+    text = markdown(rows, cores)
+    print(text, end="")
+    if not quick:
+        document = {"cores": cores, "rows": rows}
+        (RESULTS / "ray_scaling.json").write_text(json.dumps(document, indent=1) + "\n")
+        (RESULTS / "ray_scaling.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

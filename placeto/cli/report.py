@@ -1,0 +1,56 @@
+"""`placeto place --report`: the page about a placement."""
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from placeto.cli.output import note
+from placeto.cli.progress import progress
+from placeto.placement import Placement
+from placeto.reports.page import Told, make_report, save_report
+from placeto.reports.rows import Baseline, Row
+from placeto.units import format_seconds
+
+if TYPE_CHECKING:
+    from placeto.cli.place import Place
+
+
+def write_report(
+    arguments: "Place", placement: Placement, base: Baseline, measured: Sequence[Row]
+) -> None:
+    """Writes the page to `arguments.report`, and says what it took.
+
+    Args:
+        arguments: of the command that found the placement.
+        placement: what it found.
+        base: what the placement is measured by.
+        measured: placements that were run for real.
+
+    Raises:
+        PlacetoError: the page cannot be written, or the placement's step never ends.
+    """
+    assert arguments.report is not None
+    told = Told(
+        command=command(arguments),
+        grouping=arguments.grouping,
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        measured=tuple(measured),
+    )
+    with progress(f"report of {placement.problem.graph.name}") as tell:
+        report = make_report(placement, base, told, progress=tell)
+        save_report(report, arguments.report)
+    note(f"the report is in {arguments.report}; it took {format_seconds(report.seconds)} more")
+
+
+def command(arguments: "Place") -> str:
+    """The command that finds a placement again, without the files that it writes."""
+    words = ["placeto", "place", arguments.graph, "--cluster", arguments.cluster]
+    words += ["--grouping", arguments.grouping, "--method", arguments.method]
+    words += ["--budget", f"{arguments.budget:g}", "--seed", str(arguments.seed)]
+    for option, values in (("--set", arguments.settings), ("--pin", arguments.pin)):
+        for value in values:
+            words += [option, value]
+    if arguments.measure is not None:
+        words += ["--measure", *map(str, arguments.measure)]
+    return shlex.join(words)

@@ -1,0 +1,1 @@
+"""ONNX files as computation graphs with costs."""

@@ -1,0 +1,163 @@
+"""An ONNX model with every shape known, and the bytes of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from placeto.errors import PlacetoError
+from placeto.extraction.source import Source, did_you_mean
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
+
+# Types of which several elements are in one byte.
+_IN_A_BYTE = {"INT4": 2, "UINT4": 2, "FLOAT4E2M1": 2, "INT2": 4, "UINT2": 4}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What is known of a tensor.
+
+    Attributes:
+        shape: None if it is not known.
+        bytes: 0 if the shape is not known.
+    """
+
+    shape: tuple[int, ...] | None
+    bytes: int
+
+
+def load_model(source: Source) -> ModelProto:
+    """Reads a model, gives its open dimensions the sizes that the source has, and infers shapes.
+
+    Weights that stand in files of their own are not read.
+
+    Raises:
+        PlacetoError: `onnx` is not installed, the file is no ONNX model, or a dimension of an input
+            has no size.
+    """
+    try:
+        import onnx
+        import onnx.inliner
+        import onnx.shape_inference
+    except ModuleNotFoundError as error:
+        raise PlacetoError(f"ONNX files need onnx ({error}); install placeto[onnx]") from error
+    from google.protobuf.message import DecodeError
+
+    path = Path(source.target)
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except (DecodeError, OSError) as error:
+        raise PlacetoError(f"{path}: not an ONNX model ({error})") from error
+    if not model.graph.node:
+        raise PlacetoError(f"{path}: not an ONNX model, or one without ops")
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
+    _set_dimensions(model.graph, source)
+    # What an exporter wrote down was inferred with open dimensions.
+    del model.graph.value_info[:]
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError) as error:
+        line = str(error).strip().splitlines()[0]
+        raise PlacetoError(f"{source.text}: shapes cannot be inferred: {line}") from error
+
+
+def tensors(graph: GraphProto) -> dict[str, Tensor]:
+    """Every tensor of a graph whose type is known, by name; states among them."""
+    found = {name: state for name, state in states(graph).items()}
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        if info.name not in found:
+            found[info.name] = _tensor(info.type)
+    return found
+
+
+def states(graph: GraphProto) -> dict[str, Tensor]:
+    """The constants of a graph: initializers and `Constant` ops, by name."""
+    found = {}
+    for initializer in graph.initializer:
+        shape = tuple(initializer.dims)
+        found[initializer.name] = Tensor(shape, _bytes(initializer.data_type, shape))
+    for sparse in graph.sparse_initializer:
+        size = _bytes(sparse.values.data_type, tuple(sparse.values.dims))
+        size += _bytes(sparse.indices.data_type, tuple(sparse.indices.dims))
+        found[sparse.values.name] = Tensor(tuple(sparse.dims), size)
+    infos = {info.name: info for info in (*graph.value_info, *graph.output)}
+    for node in graph.node:
+        if node.op_type == "Constant" and not node.input:
+            name = node.output[0]
+            known = infos.get(name)
+            held = next((each.t for each in node.attribute if each.HasField("t")), None)
+            if held is not None:
+                shape = tuple(held.dims)
+                found[name] = Tensor(shape, _bytes(held.data_type, shape))
+            else:
+                found[name] = Tensor(None, 0) if known is None else _tensor(known.type)
+    return found
+
+
+def _set_dimensions(graph: GraphProto, source: Source) -> None:
+    held = {initializer.name for initializer in graph.initializer}
+    inputs = [info for info in graph.input if info.name not in held]
+    names = dict.fromkeys(name for info in inputs for name in _open_dimensions(info))
+    for key, value in source.options.items():
+        if key not in names:
+            raise PlacetoError(
+                f"{source.text}: no input has an open dimension {key!r}{did_you_mean(key, names)}; "
+                f"open dimensions: {', '.join(names) or 'none'}"
+            )
+        if type(value) is not int or value < 1:
+            raise PlacetoError(f"{source.text}: {key}={value} is not a whole number from 1")
+    if missing := [name for name in names if name not in source.options]:
+        example = "&".join(f"{name}=32" for name in names)
+        raise PlacetoError(
+            f"{source.text}: {', '.join(map(repr, missing))} of the inputs' dimensions "
+            f"{'has' if len(missing) == 1 else 'have'} no size; give "
+            f"{source.target}?{example}"
+        )
+    for info in inputs:
+        for name, axis in _open_dimensions(info).items():
+            info.type.tensor_type.shape.dim[axis].dim_value = int(source.options[name])
+        _also(info, source.options)
+    for info in graph.output:
+        info.type.tensor_type.ClearField("shape")
+
+
+def _also(info: ValueInfoProto, sizes: Mapping[str, object]) -> None:
+    # A dimension may stand twice in one shape.
+    for dim in info.type.tensor_type.shape.dim:
+        if dim.dim_param in sizes:
+            dim.dim_value = int(sizes[dim.dim_param])  # type: ignore[call-overload]
+
+
+def _open_dimensions(info: ValueInfoProto) -> dict[str, int]:
+    """Name -> axis of the dimensions without a size; one without a name is `INPUT.AXIS`."""
+    return {
+        dim.dim_param or f"{info.name}.{axis}": axis
+        for axis, dim in enumerate(info.type.tensor_type.shape.dim)
+        if not dim.HasField("dim_value")
+    }
+
+
+def _tensor(kind: TypeProto) -> Tensor:
+    held = kind.tensor_type
+    if not kind.HasField("tensor_type") or not held.HasField("shape"):
+        return Tensor(None, 0)
+    if not all(dim.HasField("dim_value") for dim in held.shape.dim):
+        return Tensor(None, 0)
+    shape = tuple(dim.dim_value for dim in held.shape.dim)
+    return Tensor(shape, _bytes(held.elem_type, shape))
+
+
+def _bytes(element: int, shape: tuple[int, ...]) -> int:
+    import onnx
+
+    name = onnx.TensorProto.DataType.Name(element)
+    if name in ("UNDEFINED", "STRING"):
+        return 0
+    size = onnx.helper.tensor_dtype_to_np_dtype(element).itemsize
+    return ceil(prod(shape) * size / _IN_A_BYTE.get(name, 1))

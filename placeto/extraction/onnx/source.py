@@ -1,0 +1,180 @@
+"""`model.onnx?batch=32`: an ONNX file, one op a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from placeto.extraction.onnx.shapes import Tensor, load_model, states, tensors
+from placeto.extraction.onnx.work import FREE, ROWS, flops
+from placeto.extraction.result import Extraction
+from placeto.extraction.roofline import cost_meta, roofline
+from placeto.graph import ComputationGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from onnx import GraphProto, ModelProto, NodeProto
+
+    from placeto.extraction.source import Source
+
+_STANDARD = ("", "ai.onnx")
+_UNKNOWN = Tensor(None, 0)
+
+
+def extract_file(source: Source, say: Callable[[str], None]) -> Extraction:
+    """The graph of an ONNX model: its inference, or whatever step it holds.
+
+    Each node is an op, each input of the model one of type `Input`. A weight is memory of the op
+    that reads it (`param_bytes`); of one that several ops read, each has a copy, as it would on a
+    device of its own.
+
+    Options: the sizes of the dimensions that the model's inputs leave open, by their names;
+    `INPUT.AXIS` for one without.
+
+    Raises:
+        PlacetoError: not an ONNX model, or an open dimension without a size.
+    """
+    say(f"inferring the shapes of {source.target}")
+    model = load_model(source)
+    nodes = [node for node in model.graph.node if node.op_type != "Constant" or node.input]
+    known = tensors(model.graph)
+    held = states(model.graph)
+    inputs = [info.name for info in model.graph.input if info.name not in held]
+    names = _unique([*inputs, *(node.name or node.op_type for node in nodes)])
+    reads = [()] * len(inputs) + [tuple(dict.fromkeys(_reads(node))) for node in nodes]
+    operations, moved = np.zeros((2, len(names)))
+    for op, node in enumerate(nodes, start=len(inputs)):
+        operations[op], moved[op] = _work(node, known)
+    graph = ComputationGraph(
+        name=Path(source.target).stem,
+        op_names=names,
+        op_types=["Input"] * len(inputs) + [node.op_type for node in nodes],
+        op_seconds=roofline(operations, moved),
+        **_edges([[name] for name in inputs] + [list(node.output) for node in nodes], reads, known),
+        param_bytes=np.array([sum(held[n].bytes for n in read if n in held) for read in reads]),
+        flops=operations,
+        meta=_meta(source, model, nodes, known),
+    )
+    say(f"{graph.num_ops} ops, {graph.num_edges} edges")
+    return Extraction(graph, None)
+
+
+def _reads(node: NodeProto) -> Iterator[str]:
+    """Names of the tensors that a node reads, those that its inner graphs take from outside too."""
+    yield from filter(None, node.input)
+    for graph in _inner(node):
+        made = {info.name for info in graph.input} | set(states(graph))
+        for each in graph.node:
+            yield from (name for name in _reads(each) if name not in made)
+            made.update(each.output)
+        yield from (info.name for info in graph.output if info.name not in made)
+
+
+def _inner(node: NodeProto) -> list[GraphProto]:
+    return [
+        graph
+        for attribute in node.attribute
+        for graph in (attribute.g, *attribute.graphs)
+        if graph.node or graph.output
+    ]
+
+
+def _work(node: NodeProto, known: Mapping[str, Tensor]) -> tuple[float, float]:
+    """Operations and bytes moved; of an op with graphs inside of it, those of the dearest one."""
+    inner = _inner(node)
+    if inner:
+        sides = []
+        for graph in inner:
+            inside = {**known, **tensors(graph)}
+            parts = [_work(each, inside) for each in graph.node]
+            sides.append((sum(part[0] for part in parts), sum(part[1] for part in parts)))
+        return max(sides, key=lambda side: side[1])
+    read = [known.get(name, _UNKNOWN) for name in node.input]
+    made = [known.get(name, _UNKNOWN) for name in node.output]
+    if node.domain not in _STANDARD:
+        return 0.0, float(sum(each.bytes for each in (*read, *made)))
+    if node.op_type in FREE or node.op_type == "Constant":
+        return 0.0, 0.0
+    operations = flops(node, [each.shape for each in read], [each.shape for each in made])
+    written = sum(each.bytes for each in made)
+    if node.op_type in ROWS:
+        return operations, float(2 * written + sum(each.bytes for each in read[1:]))
+    distinct = {name: known.get(name, _UNKNOWN).bytes for name in node.input}
+    return operations, float(written + sum(distinct.values()))
+
+
+def _edges(
+    made: Sequence[Sequence[str]], reads: Sequence[Sequence[str]], known: Mapping[str, Tensor]
+) -> dict[str, NDArray[np.int64]]:
+    producer = {name: op for op, names in enumerate(made) for name in names if name}
+    rows = {name: row for row, name in enumerate(producer)}
+    pairs = [(rows[name], op) for op, names in enumerate(reads) for name in names if name in rows]
+    tensor, consumer = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return {
+        "tensor_producer": np.array(list(producer.values()), dtype=np.int64),
+        "tensor_bytes": np.array(
+            [known.get(name, _UNKNOWN).bytes for name in producer], dtype=np.int64
+        ),
+        "edge_tensor": tensor,
+        "edge_consumer": consumer,
+    }
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    taken: dict[str, int] = {}
+    found = []
+    for name in names:
+        candidate = name
+        while candidate in taken:
+            taken[name] += 1
+            candidate = f"{name}_{taken[name]}"
+        taken[candidate] = 0
+        found.append(candidate)
+    return found
+
+
+def _meta(
+    source: Source, model: ModelProto, nodes: Sequence[NodeProto], known: Mapping[str, Tensor]
+) -> dict[str, Any]:
+    import onnx
+
+    types = {node.op_type for node in nodes}
+    return {
+        "source": source.text,
+        "kind": "vision" if any("Conv" in each for each in types) else "sequence",
+        "versions": {"onnx": onnx.__version__},
+        "opsets": {each.domain or "ai.onnx": each.version for each in model.opset_import},
+        "costs": cost_meta("matrix products, convolutions, recurrent layers and attention"),
+        "warnings": _warnings(nodes, known),
+    }
+
+
+def _warnings(nodes: Sequence[NodeProto], known: Mapping[str, Tensor]) -> list[str]:
+    unknown = [
+        name
+        for node in nodes
+        for name in node.output
+        if name and known.get(name, _UNKNOWN).shape is None
+    ]
+    whole = [node.name or node.op_type for node in nodes if _inner(node)]
+    foreign = sorted({f"{n.domain}.{n.op_type}" for n in nodes if n.domain not in _STANDARD})
+    lines = []
+    if unknown:
+        lines.append(
+            f"{len(unknown)} outputs of unknown size, counted as 0 bytes: {_some(unknown)}"
+        )
+    if whole:
+        lines.append(
+            f"{len(whole)} ops placed as a whole, what is inside counted once: {_some(whole)}"
+        )
+    if foreign:
+        lines.append(f"ops outside of the standard, timed by their bytes alone: {_some(foreign)}")
+    return lines
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")

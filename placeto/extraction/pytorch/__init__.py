@@ -1,0 +1,1 @@
+"""Training steps of PyTorch modules: captured, costed, grouped by module."""

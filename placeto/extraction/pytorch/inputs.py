@@ -1,0 +1,138 @@
+"""The module that a user's function makes, and what it is called with."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from placeto.errors import PlacetoError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torch import Tensor, nn
+    from torch._subclasses import FakeTensorMode
+
+_SHAPE = re.compile(r"(\d+(?:x\d+)*)(?::(\w+))?")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A module and the arguments of its `forward`, all of them without data.
+
+    Attributes:
+        module: in training mode or not, as it was made.
+        args: positional arguments.
+        kwargs: keyword arguments.
+    """
+
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def make_call(
+    make: Callable[[], Any], inputs: str, mode: FakeTensorMode, where: str
+) -> tuple[Call, tuple[str, ...]]:
+    """Calls a user's function so that the tensors which it makes take no memory.
+
+    The function returns a module, or a module and its inputs: a tensor, a tuple of positional
+    arguments, or a dict of keyword arguments. Where it needs values that such tensors do not have,
+    it is called again with real ones, which are then replaced.
+
+    Args:
+        make: the function, with its options filled in.
+        inputs: shapes of the inputs, where the function returns the module alone:
+            `32x3x224x224`, several separated by commas, `8x128:int64` for another type.
+        mode: that the tensors are to belong to.
+        where: what to call the source in messages.
+
+    Returns:
+        The call, and warnings.
+
+    Raises:
+        PlacetoError: something else was returned, or there are no inputs.
+    """
+    import torch
+
+    warnings: tuple[str, ...] = ()
+    try:
+        with mode, _without_noise():
+            made = make()
+    except RuntimeError as error:
+        if not _needs_values(error):
+            raise
+        warnings = ("the module was made with real weights, since its making reads values",)
+        made = make()
+    module, *rest = made if isinstance(made, tuple) else (made,)
+    if not isinstance(module, torch.nn.Module) or len(rest) > 1:
+        raise PlacetoError(
+            f"{where}: returned {type(made).__name__}, expected a torch.nn.Module, or a tuple of "
+            "one and its inputs"
+        )
+    if rest and inputs:
+        raise PlacetoError(f"{where}: inputs={inputs} beside the inputs that the function returns")
+    if not rest and not inputs:
+        raise PlacetoError(
+            f"{where}: no inputs for the module; return (module, inputs), or give their shapes "
+            "as ?inputs=32x3x224x224"
+        )
+    given = rest[0] if rest else _of_shapes(inputs, mode, where)
+    _make_fake(module, mode)
+    with mode:
+        given = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: _fake(t, mode), given)
+    if isinstance(given, dict):
+        return Call(module, (), given), warnings
+    return Call(module, given if isinstance(given, tuple) else (given,)), warnings
+
+
+def _needs_values(error: RuntimeError) -> bool:
+    from torch._subclasses.fake_tensor import (
+        DataDependentOutputException,
+        UnsupportedFakeTensorException,
+    )
+
+    return isinstance(error, DataDependentOutputException | UnsupportedFakeTensorException)
+
+
+def _of_shapes(inputs: str, mode: FakeTensorMode, where: str) -> tuple[Tensor, ...]:
+    import torch
+
+    tensors = []
+    for text in inputs.split(","):
+        match = _SHAPE.fullmatch(text)
+        dtype = getattr(torch, match[2] or "float32", None) if match else None
+        if match is None or not isinstance(dtype, torch.dtype):
+            raise PlacetoError(
+                f"{where}: inputs={text} is not a shape such as 32x3x224x224 or 8x128:int64"
+            )
+        with mode:
+            tensors.append(torch.zeros([int(size) for size in match[1].split("x")], dtype=dtype))
+    return tuple(tensors)
+
+
+def _make_fake(module: nn.Module, mode: FakeTensorMode) -> None:
+    # Tensors that are shared stay so: the mode remembers what it has converted.
+    for part in module.modules():
+        for held in (part._parameters, part._buffers):
+            for name, tensor in held.items():
+                if tensor is not None:
+                    held[name] = _fake(tensor, mode)
+
+
+def _fake(tensor: Tensor, mode: FakeTensorMode) -> Any:
+    from torch._subclasses import FakeTensor
+
+    return tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
+
+
+@contextlib.contextmanager
+def _without_noise() -> Iterator[None]:
+    import warnings
+
+    with warnings.catch_warnings():
+        # A weight of no elements; said of every weight that has no data.
+        warnings.filterwarnings("ignore", "Initializing zero-element tensors is a no-op")
+        yield

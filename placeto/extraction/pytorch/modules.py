@@ -1,0 +1,150 @@
+"""Which ops of a step PyTorch keeps on one device, since they compute inside of one module.
+
+A module is *placed whole* when all of it is on one device. `torch.nn` moves nothing by itself, and
+what moves tensors between devices for it (Hugging Face Accelerate's hooks) does so where a
+placed module is called. So a module is whole if it has none inside of it, if it has parameters of
+its own, or if its own `forward` combines what it was given with what a module inside of it made (a
+residual connection): its inputs would be on another device than what is computed from them. All
+other modules only pass tensors on, and the modules inside of them may be apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placeto.extraction.pytorch.ops import BACKWARD, FORWARD, GRADIENTS, UPDATE, forward_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from placeto.extraction.pytorch.ops import Op
+
+
+def colocation_keys(
+    ops: Sequence[Op], owners: Mapping[str, Sequence[str]], paths: Iterable[str], *, whole: bool
+) -> NDArray[np.int64]:
+    """(num_ops,) keys of ops that must share a device, from 0 in order of appearance; -1 for none.
+
+    A parameter shares one with the ops that read it where its owner computes, and with its update.
+
+    Args:
+        ops: of one step, in topological order.
+        owners: parameter -> paths of the modules that hold it.
+        paths: of all modules, "" for the model itself.
+        whole: whether ops share a device too that compute inside of one whole module.
+    """
+    joined = _Joined(len(ops))
+    _join_parameters(ops, owners, joined)
+    if whole:
+        _join_modules(ops, _whole_modules(ops, owners, set(paths)), joined)
+    return joined.keys()
+
+
+def _join_parameters(
+    ops: Sequence[Op], owners: Mapping[str, Sequence[str]], joined: _Joined
+) -> None:
+    for number, op in enumerate(ops):
+        for source, _ in op.inputs:
+            if ops[source].phase == "parameter" and (
+                op.phase == UPDATE or not _was_given(op.path, owners[ops[source].name])
+            ):
+                joined.join(source, number)
+
+
+def _was_given(path: str | None, owners: Sequence[str]) -> bool:
+    # A module inside of the owner has its parameter as an argument, which can be moved.
+    return path is not None and all(path != owner and inside(path, owner) for owner in owners)
+
+
+def inside(path: str, module: str) -> bool:
+    """Whether a module is another one or inside of it."""
+    return module == "" or path == module or path.startswith(f"{module}.")
+
+
+def _whole_modules(
+    ops: Sequence[Op], owners: Mapping[str, Sequence[str]], paths: set[str]
+) -> dict[str, str]:
+    """Module -> the outermost whole module that it is in."""
+    parents = {path.rpartition(".")[0] for path in paths if path}
+    held = {owner for paths_of in owners.values() for owner in paths_of}
+    # The model's own parameters stay where the model's inputs go; it may be apart all the same.
+    whole = {path for path in paths if path and (path not in parents or path in held)}
+    for op in ops:
+        if op.phase == FORWARD and op.path and len(op.inputs) > 1:
+            where = [_made_inside(ops[source], op.path) for source, _ in op.inputs]
+            if not all(where):
+                whole.add(op.path)
+    outermost = {}
+    for path in paths:
+        parts = path.split(".")
+        around = (".".join(parts[: end + 1]) for end in range(len(parts)))
+        outermost[path] = next((each for each in around if each in whole), "")
+    return {path: unit for path, unit in outermost.items() if unit}
+
+
+def _made_inside(op: Op, module: str) -> bool:
+    return op.path is not None and inside(op.path, module)
+
+
+def _join_modules(ops: Sequence[Op], unit: Mapping[str, str], joined: _Joined) -> None:
+    first: dict[str, int] = {}
+    fixed = [False] * len(ops)
+    for number, op in enumerate(ops):
+        if op.path in unit or (op.path == "" and op.phase == "parameter"):
+            joined.join(first.setdefault(unit.get(op.path or "", ""), number), number)
+            fixed[number] = True
+        elif op.phase == FORWARD:
+            # It runs where its inputs are. Inputs of the model, and what is computed from these
+            # alone, are small change: they are taken to be wherever they are needed.
+            sources = [source for source, _ in op.inputs if fixed[source]]
+            if op.path is None and len({joined.root(source) for source in sources}) > 1:
+                continue
+            for source in sources:
+                joined.join(source, number)
+            fixed[number] = bool(sources)
+    _join_backward(ops, joined, fixed)
+
+
+def _join_backward(ops: Sequence[Op], joined: _Joined, fixed: list[bool]) -> None:
+    """Backward ops outside of whole modules go with their forward ops, or with their readers."""
+    by_name = {op.name: number for number, op in enumerate(ops) if op.phase == FORWARD}
+    reader: dict[int, int] = {}
+    for number, op in enumerate(ops):
+        for source, _ in op.inputs:
+            reader.setdefault(source, number)
+    for number in reversed(range(len(ops))):
+        op = ops[number]
+        if op.phase == BACKWARD and not fixed[number]:
+            name = forward_of(op).removeprefix(GRADIENTS)
+            partner = by_name.get(name, reader.get(number, number))
+            if fixed[partner]:
+                joined.join(partner, number)
+                fixed[number] = True
+
+
+class _Joined:
+    """Disjoint sets of ops."""
+
+    def __init__(self, count: int) -> None:
+        self.parent = list(range(count))
+
+    def root(self, op: int) -> int:
+        while self.parent[op] != op:
+            self.parent[op] = self.parent[self.parent[op]]
+            op = self.parent[op]
+        return op
+
+    def join(self, first: int, second: int) -> None:
+        low, high = sorted((self.root(first), self.root(second)))
+        self.parent[high] = low
+
+    def keys(self) -> NDArray[np.int64]:
+        roots = np.array([self.root(op) for op in range(len(self.parent))])
+        shared = np.flatnonzero(np.bincount(roots, minlength=len(roots)) > 1)
+        found = np.searchsorted(shared, roots)
+        alone = np.append(shared, -1)[found] != roots
+        return np.where(alone, -1, found).astype(np.int64)

@@ -1,0 +1,209 @@
+"""The ops of a captured step: what each reads, and which module it is of."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from placeto.extraction.pytorch import work
+from placeto.extraction.pytorch.capture import BUFFER, PARAMETER, Captured
+
+if TYPE_CHECKING:
+    from torch import Tensor, fx
+
+GRADIENTS = "gradients/"
+FORWARD, BACKWARD, UPDATE = "forward", "backward", "update"
+STATE = (PARAMETER, BUFFER)
+# Optimizer -> tensors like the parameter that it keeps, and passes over such tensors: it reads
+# the parameter, the gradient and what it keeps, and writes all but the gradient.
+OPTIMIZERS = {"sgd": (0, 3), "momentum": (1, 5), "rmsprop": (1, 5), "adam": (2, 7)}
+
+
+@dataclass(frozen=True)
+class Op:
+    """One op of a step.
+
+    Attributes:
+        name: unique; begins with the path of the op's module, a backward op's with `gradients/`
+            and the name of its forward op.
+        type: such as `convolution`; of what is no ATen op, `parameter`, `input`, `adam`, ….
+        phase: `parameter`, `buffer`, `constant`, `input`, `forward`, `backward` or `update`.
+        path: of the module, "" for the model itself; None for the loss and for inputs. A parameter
+            has that of its owner.
+        inputs: (op, port) of each tensor read, by number of the op.
+        output_bytes: by port.
+        flops: floating-point operations.
+        moved_bytes: bytes read and written.
+        param_bytes: bytes that the op keeps from step to step.
+    """
+
+    name: str
+    type: str
+    phase: str
+    path: str | None
+    inputs: tuple[tuple[int, int], ...] = ()
+    output_bytes: tuple[int, ...] = ()
+    flops: float = 0.0
+    moved_bytes: float = 0.0
+    param_bytes: int = 0
+
+
+def list_ops(
+    captured: Captured, names: Mapping[str, Sequence[str]], optimizer: str
+) -> tuple[list[Op], list[str]]:
+    """The ops of a step in topological order.
+
+    What a step does not need for its results, gradients and buffers is left out. A view of a whole
+    tensor is no op: whoever reads it reads the tensor.
+
+    Args:
+        captured: the graph.
+        names: parameter or buffer -> every name that it has in the module, the first one its own.
+        optimizer: of `OPTIMIZERS`; each parameter with a gradient gets one op that updates it.
+
+    Returns:
+        The ops, and the types of those that compute in less than 32 bits.
+    """
+    reader = _Reader(captured, names)
+    for node in _needed(captured.graph):
+        reader.add(node)
+    kept, passes = OPTIMIZERS[optimizer]
+    for parameter, gradient in captured.gradients.items():
+        state = reader.states[names[parameter][0]]
+        size = reader.ops[state].param_bytes
+        update = Op(
+            name=f"{reader.ops[state].name}/{optimizer}",
+            type=optimizer,
+            phase=UPDATE,
+            path=reader.ops[state].path,
+            inputs=((state, 0), reader.source(gradient)),
+            moved_bytes=passes * size,
+            param_bytes=kept * size,
+        )
+        reader.ops.append(update)
+    return reader.ops, sorted(reader.narrow)
+
+
+def forward_of(op: Op) -> str:
+    """The name of a backward op without its own part: `gradients/` and its forward op."""
+    return op.name.rpartition("/")[0]
+
+
+class _Reader:
+    """Turns nodes into ops, one after the other."""
+
+    def __init__(self, captured: Captured, names: Mapping[str, Sequence[str]]) -> None:
+        placeholders = [node for node in captured.graph.nodes if node.op == "placeholder"]
+        # The joint graph has one placeholder more, for the gradient of the loss.
+        self.sources = dict(zip(placeholders, captured.sources, strict=False))
+        self.names = names
+        self.ops: list[Op] = []
+        self.states: dict[str, int] = {}
+        self.narrow: set[str] = set()
+        self.number: dict[fx.Node, int] = {}
+        self.forward: dict[int, str] = {}
+        for node in captured.graph.nodes:
+            if node.op == "call_function" and not _is_backward(node):
+                self.forward.setdefault(node.meta.get("seq_nr", -1), _forward_name(node))
+
+    def add(self, node: fx.Node) -> None:
+        """Appends the op of a node, if it is one."""
+        if node.op == "placeholder":
+            if node in self.sources:
+                self.number[node] = self._source_op(node)
+        elif node.op != "output" and node.target is not operator.getitem:
+            if work.is_whole_view(node) and self._base(node) is not None:
+                return
+            self.number[node] = len(self.ops)
+            self.ops.append(self._op(node))
+
+    def source(self, node: fx.Node) -> tuple[int, int]:
+        """(op, port) of what a node yields."""
+        port = 0
+        while node not in self.number:
+            if node.target is operator.getitem:
+                port = int(str(node.args[1]))
+            node = node.all_input_nodes[0]
+        return self.number[node], port
+
+    def _base(self, node: fx.Node) -> fx.Node | None:
+        # What a chain of views begins with; None for the gradient of the loss, which is no op.
+        while node not in self.number:
+            if not node.all_input_nodes:
+                return None
+            node = node.all_input_nodes[0]
+        return node
+
+    def _source_op(self, node: fx.Node) -> int:
+        kind, name = self.sources[node]
+        size = work.tensor_bytes(node.meta["val"])
+        if kind not in STATE:
+            self.ops.append(Op(name, kind, kind, None, output_bytes=(size,)))
+            return len(self.ops) - 1
+        own = self.names[name][0]
+        if own not in self.states:
+            self.states[own] = len(self.ops)
+            path = own.rpartition(".")[0]
+            self.ops.append(Op(own, kind, kind, path, output_bytes=(size,), param_bytes=size))
+        return self.states[own]
+
+    def _op(self, node: fx.Node) -> Op:
+        read = [each for each in node.all_input_nodes if self._base(each) is not None]
+        tensors = work.outputs(node)
+        flops = work.flops(node)
+        if flops and any(map(_is_narrow, tensors)):
+            self.narrow.add(work.op_type(node))
+        backward = _is_backward(node)
+        inputs = tuple(dict.fromkeys(self.source(each) for each in read))
+        path, name = _path(node), _forward_name(node)
+        if backward and "fwd_nn_module_stack" in node.meta:
+            name = f"{GRADIENTS}{self.forward[node.meta['seq_nr']]}/{node.name}"
+        elif backward:
+            # A sum of gradients has no forward op, and goes with the first that it sums up.
+            first = self.ops[inputs[0][0]] if inputs else Op(f"{GRADIENTS}loss/", "", "", None)
+            path, name = first.path, f"{forward_of(first)}/{node.name}"
+        return Op(
+            name=name,
+            type=work.op_type(node),
+            phase=BACKWARD if backward else FORWARD,
+            path=path,
+            inputs=inputs,
+            output_bytes=tuple(map(work.tensor_bytes, tensors)),
+            flops=flops,
+            moved_bytes=work.moved_bytes(node),
+        )
+
+
+def _needed(graph: fx.Graph) -> list[fx.Node]:
+    """Nodes that the output needs, and every placeholder, in the graph's order."""
+    needed: set[fx.Node] = set()
+    for node in reversed(list(graph.nodes)):
+        if node.op in ("output", "placeholder") or node in needed:
+            needed.add(node)
+            needed.update(node.all_input_nodes)
+    return [node for node in graph.nodes if node in needed]
+
+
+def _is_backward(node: fx.Node) -> bool:
+    return node.meta.get("partitioner_tag") == "is_backward"
+
+
+def _path(node: fx.Node) -> str | None:
+    stack: Mapping[str, Any] = (
+        node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    )
+    path = next((str(path) for path, _ in reversed(list(stack.values()))), "")
+    # A second call of a module is marked: `layer@1`.
+    parts = [part.partition("@")[0] for part in path.split(".")]
+    return ".".join(parts[1:]) if parts[0] == "model" else None
+
+
+def _forward_name(node: fx.Node) -> str:
+    path = _path(node)
+    return f"{'loss' if path is None else path}/{node.name}" if path != "" else node.name
+
+
+def _is_narrow(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.dtype.is_floating_point and tensor.element_size() < 4

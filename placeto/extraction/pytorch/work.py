@@ -1,0 +1,93 @@
+"""Floating-point operations and bytes of ATen ops, and which of them move nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, fx
+
+# They read as many rows of their first input as they put out.
+_ROWS = frozenset({"embedding", "gather", "index", "index_select"})
+# Views that their schemas do not say are some.
+_UNMARKED_VIEWS = frozenset({"_unsafe_view"})
+
+
+def op_type(node: fx.Node) -> str:
+    """`aten.mm.default` -> `mm`; ops of other libraries keep their name space."""
+    packet = getattr(node.target, "overloadpacket", node.target)
+    return str(packet).removeprefix("aten.")
+
+
+def outputs(node: fx.Node) -> list[Tensor | None]:
+    """The tensors that a node yields, by port."""
+    import torch
+
+    value = node.meta.get("val")
+    values = value if isinstance(value, list | tuple) else [value]
+    return [each if isinstance(each, torch.Tensor) else None for each in values]
+
+
+def is_view(node: fx.Node) -> bool:
+    """Whether a node yields the memory of its first input under other strides."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return False
+    marked = any(
+        argument.alias_info is not None and not argument.alias_info.is_write
+        for argument in schema.arguments
+    )
+    return marked or op_type(node) in _UNMARKED_VIEWS
+
+
+def is_whole_view(node: fx.Node) -> bool:
+    """Whether a view has every element of its input, as a transpose has, and a slice has not."""
+    if not is_view(node):
+        return False
+    (made, *others), (base, *_) = outputs(node), outputs(node.all_input_nodes[0])
+    if made is None or base is None or others:
+        return False
+    return made.numel() >= base.numel()
+
+
+def tensor_bytes(tensor: Tensor | None) -> int:
+    """Bytes that a tensor takes: an expanded one no more than what it was expanded from."""
+    if tensor is None:
+        return 0
+    return min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes())
+
+
+def moved_bytes(node: fx.Node) -> int:
+    """Bytes that an op reads and writes: each input and each output once; none for a view."""
+    if is_view(node):
+        return 0
+    written = sum(map(tensor_bytes, outputs(node)))
+    inputs = node.all_input_nodes
+    if op_type(node) in _ROWS:
+        return 2 * written + sum(tensor_bytes(each.meta["val"]) for each in inputs[1:])
+    return written + sum(tensor_bytes(tensor) for each in inputs for tensor in outputs(each))
+
+
+def flops(node: fx.Node) -> float:
+    """Floating-point operations of a matrix product, a convolution or an attention; of others 0.
+
+    By the formulas of `torch.utils.flop_counter`; a fused multiply-add counts as two.
+    """
+    import torch
+    from torch.utils.flop_counter import flop_registry
+
+    packet = getattr(node.target, "overloadpacket", None)
+    formula = flop_registry.get(packet)
+    if formula is None and str(packet).startswith("aten.") and "_for_cpu" in str(packet):
+        # The same attention, under the name of another device's kernel.
+        name = str(packet).removeprefix("aten.").replace("_for_cpu", "")
+        formula = flop_registry.get(getattr(torch.ops.aten, name, None))
+    if formula is None:
+        return 0.0
+    args = torch.fx.node.map_arg(node.args, _value)
+    kwargs = torch.fx.node.map_arg(node.kwargs, _value)
+    return float(formula(*args, **kwargs, out_val=node.meta["val"]))
+
+
+def _value(node: fx.Node) -> Any:
+    return node.meta["val"]

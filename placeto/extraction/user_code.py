@@ -1,0 +1,130 @@
+"""Functions of the user's own code that make a model or a training step."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placeto.errors import PlacetoError
+from placeto.extraction.source import Source, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+_PYTORCH = re.compile(r"^\s*(?:import|from)\s+(?:torch|transformers\b|timm\b|lightning\b)", re.M)
+_TENSORFLOW = re.compile(r"^\s*(?:import|from)\s+(?:tensorflow|keras)\b", re.M)
+
+
+def is_function(source: Source) -> bool:
+    """Whether a source is of the form `package.module:function` or `folder/file.py:function`."""
+    named = bool(source.scheme) and all(part.isidentifier() for part in source.scheme.split("."))
+    return named or _is_file(source)
+
+
+def is_pytorch(source: Source) -> bool:
+    """Whether a function is in a module that imports PyTorch, and neither TensorFlow nor Keras.
+
+    The module is read, not run: TensorFlow has to be imported before it, and PyTorch's users may
+    not have TensorFlow.
+
+    Raises:
+        PlacetoError: there is no such module.
+    """
+    with _search_path(source):
+        try:
+            spec = _spec(source)
+        except ModuleNotFoundError as error:
+            raise _missing(source, error) from error
+    text = f"import {source.scheme}\n"
+    if spec.origin is not None and spec.origin.endswith(".py"):
+        text += Path(spec.origin).read_text(encoding="utf-8", errors="replace")
+    return bool(_PYTORCH.search(text)) and not _TENSORFLOW.search(text)
+
+
+def find_function(source: Source) -> Callable[..., Any]:
+    """The function that a source names.
+
+    Raises:
+        PlacetoError: there is no such module, or no such function in it.
+    """
+    with _search_path(source):
+        try:
+            module = _imported(source)
+        except ModuleNotFoundError as error:
+            raise _missing(source, error) from error
+    made = getattr(module, source.target, None)
+    if not callable(made):
+        functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
+        raise PlacetoError(
+            f"{source.text}: module {source.scheme!r} has no function {source.target!r}"
+            f"{did_you_mean(source.target, functions)}"
+        )
+    return made  # type: ignore[no-any-return]
+
+
+def parameters(source: Source, make: Callable[..., Any]) -> dict[str, Any]:
+    """A function's parameters with their defaults; None for those that the source gives a value.
+
+    Raises:
+        PlacetoError: a parameter has neither.
+    """
+    defaults = {}
+    for each in inspect.signature(make).parameters.values():
+        if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
+            continue
+        if each.default is each.empty and each.name not in source.options:
+            raise PlacetoError(f"{source.text}: {source.target} needs {each.name}=…")
+        defaults[each.name] = None if each.default is each.empty else each.default
+    return defaults
+
+
+class _search_path:  # noqa: N801 (a context manager)
+    """Imports from where the user stands, and from beside a file."""
+
+    def __init__(self, source: Source) -> None:
+        path = Path(source.scheme)
+        self.folder = str(path.parent.resolve() if _is_file(source) else Path.cwd())
+
+    def __enter__(self) -> None:
+        sys.path.insert(0, self.folder)
+
+    def __exit__(self, *_: object) -> None:
+        sys.path.remove(self.folder)
+
+
+def _is_file(source: Source) -> bool:
+    return source.scheme.endswith(".py")
+
+
+def _spec(source: Source) -> importlib.machinery.ModuleSpec:
+    if _is_file(source):
+        path = Path(source.scheme)
+        if not path.is_file():
+            raise PlacetoError(f"{source.text}: there is no file {source.scheme}")
+        spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    else:
+        spec = importlib.util.find_spec(source.scheme)
+    if spec is None:
+        raise ModuleNotFoundError(name=source.scheme)
+    return spec
+
+
+def _imported(source: Source) -> ModuleType:
+    if not _is_file(source):
+        return importlib.import_module(source.scheme)
+    spec = _spec(source)
+    module = importlib.util.module_from_spec(spec)
+    assert spec.loader is not None
+    sys.modules[spec.name] = module  # dataclasses and pickles look their module up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def _missing(source: Source, error: ModuleNotFoundError) -> PlacetoError:
+    return PlacetoError(f"{source.text}: no module {error.name!r}; run where it can be imported")

@@ -1,0 +1,1 @@
+"""What other RL libraries need to train Placeto's network: one file a library."""

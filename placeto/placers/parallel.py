@@ -1,0 +1,103 @@
+"""Many searches at once, by Ray: on the cores of this machine, or of a cluster."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numba
+
+from placeto.distributed import Crew, ray_session
+from placeto.errors import PlacetoError
+from placeto.placement import Placement
+from placeto.placers.base import NotApplicable
+from placeto.placers.registry import find_placer, place
+from placeto.problem import PlacementProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What `place` is asked for.
+
+    Attributes:
+        problem: the graph, its grouping and the cluster.
+        method: a name of the registry.
+        budget_seconds: seconds of search or training.
+        seed: where the placer's random numbers start.
+        settings: what to change in the placer's configuration.
+    """
+
+    problem: PlacementProblem
+    method: str = "auto"
+    budget_seconds: float = 30.0
+    seed: int = 0
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+def place_all(
+    searches: Sequence[Search],
+    workers: int,
+    address: str | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> Generator[tuple[int, Placement | NotApplicable]]:
+    """Finds placements, several at a time, each on one core.
+
+    A worker that dies is replaced, and its search begun again. Where there are fewer cores than
+    workers, searches share them, and find less in the same seconds.
+
+    Args:
+        searches: what to find.
+        workers: how many Ray workers.
+        address: of a Ray cluster, or `auto`; None for this machine.
+        progress: told of every search that is over, and of workers that die, in a line.
+
+    Yields:
+        The number of each search and its placement, as they are over; `NotApplicable` where its
+        method does not apply to its problem.
+
+    Raises:
+        PlacetoError: no such method or setting; Ray is not installed, or has no room for the
+            workers; a search fails.
+    """
+    if workers < 1:
+        raise PlacetoError(f"workers is {workers}, expected a whole number from 1")
+    for search in searches:
+        find_placer(search.method)
+    count = min(workers, len(searches))
+    if not count:
+        return
+    with (
+        ray_session(address, count),
+        Crew[Search, _Found | NotApplicable](searcher, [{"num_cpus": 1}] * count, progress) as crew,
+    ):
+        for number, found in crew.map(searches):
+            search = searches[number]
+            progress(f"{search.method} on {search.problem.graph.name} is over")
+            if isinstance(found, NotApplicable):
+                yield number, found
+            else:
+                yield number, Placement(problem=search.problem, **found)
+
+
+_Found = dict[str, Any]
+
+
+def searcher(number: int) -> "Callable[[Search], _Found | NotApplicable]":
+    """What searches, on the one core that a worker is counted for."""
+    numba.set_num_threads(1)
+    return _found
+
+
+def _found(search: Search) -> _Found | NotApplicable:
+    """All of a placement but its problem, which is where it is wanted already."""
+    try:
+        placement = place(
+            search.problem,
+            search.method,
+            search.budget_seconds,
+            search.seed,
+            settings=search.settings,
+        )
+    except NotApplicable as error:
+        return error
+    names = [entry.name for entry in fields(placement) if entry.init and entry.name != "problem"]
+    return {name: getattr(placement, name) for name in names}

@@ -1,0 +1,98 @@
+"""Where a step's time goes on each device: what it computes, and why it stands still."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from placeto.graph import Floats
+from placeto.problem import PlacementProblem
+from placeto.simulation import Schedule
+
+SAME_INSTANT = 1e-9  # as a share of the step: what adding up in another order may change
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSpans:
+    """When one device does what: (n, 2) arrays of begin and end in seconds, none overlapping.
+
+    Attributes:
+        compute: an op runs.
+        launch: the launch overhead of the op before holds the device.
+        transfer: the device is free, and what it needs to go on is on its way to it, or waits for
+            its channel.
+        wait: the device is free, and what it needs to go on is not made yet: ops on other devices
+            have to finish first.
+        idle: nothing is left to do.
+    """
+
+    compute: Floats
+    launch: Floats
+    transfer: Floats
+    wait: Floats
+    idle: Floats
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each kind; they add up to the step."""
+        return {
+            field.name: float(np.diff(getattr(self, field.name), axis=1).sum())
+            for field in fields(self)
+        }
+
+
+def device_spans(problem: PlacementProblem, schedule: Schedule) -> list[DeviceSpans]:
+    """What each device does from the step's first instant to its last.
+
+    A device that is free stands still until an input arrives from another device. Of the transfer
+    that ends the pause, the one requested first if several arrive at that instant, the time from
+    its request on is `transfer`; the time before that is `wait`.
+
+    Args:
+        problem: what was scheduled.
+        schedule: what happened; every op finishes.
+    """
+    op_device = schedule.devices[problem.op_group]
+    takes_time = schedule.finish > schedule.start
+    return [
+        _spans(problem, schedule, device, np.flatnonzero(takes_time & (op_device == device)))
+        for device in range(problem.num_devices)
+    ]
+
+
+def _spans(
+    problem: PlacementProblem, schedule: Schedule, device: int, ops: np.ndarray
+) -> DeviceSpans:
+    step = schedule.step_time
+    ops = ops[np.argsort(schedule.start[ops])]
+    start, finish = schedule.start[ops], schedule.finish[ops]
+    overhead = problem.cluster.devices[device].launch_overhead_seconds
+    following = np.append(start[1:], step)
+    free = np.minimum(finish + overhead, following)
+    pauses = _lasting(np.append(0.0, free[:-1]), start) if len(ops) else np.zeros((0, 2))
+    requested = _requests(schedule, device, pauses[:, 1], SAME_INSTANT * step)
+    requested = np.clip(requested, pauses[:, 0], pauses[:, 1])
+    return DeviceSpans(
+        compute=np.stack([start, finish], axis=1),
+        launch=_lasting(finish, free),
+        transfer=_lasting(requested, pauses[:, 1]),
+        wait=_lasting(pauses[:, 0], requested),
+        idle=_lasting(free[-1:] if len(ops) else np.zeros(1), np.full(1, step)),
+    )
+
+
+def _requests(schedule: Schedule, device: int, ends: Floats, tolerance: float) -> Floats:
+    """When the transfers that end pauses were requested; a pause that none ends is all `wait`."""
+    transfers = schedule.transfers
+    here = transfers.destinations[:, device]
+    arrival, request = transfers.arrival[here], transfers.request[here]
+    order = np.lexsort((-request, arrival))
+    arrival, request = arrival[order], request[order]
+    last = np.searchsorted(arrival, ends + tolerance, side="right") - 1
+    found = last >= 0
+    found[found] = np.abs(arrival[last[found]] - ends[found]) <= tolerance
+    return np.where(found, request[last] if len(request) else ends, ends)
+
+
+def _lasting(begin: Floats, end: Floats) -> Floats:
+    """(n, 2) begins and ends of those that last."""
+    spans = np.stack([begin, end], axis=1)
+    return spans[end > begin]

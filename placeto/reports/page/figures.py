@@ -1,0 +1,259 @@
+"""What a report draws, as plain values for the template: paths, positions, labels."""
+
+from typing import Any
+
+import numpy as np
+
+from placeto.graph import Floats
+from placeto.problem import PlacementProblem
+from placeto.reports.page.device_time import DeviceSpans
+from placeto.reports.page.report import Report
+from placeto.reports.page.scale import Tick, decade_ticks, range_ticks, time_ticks
+from placeto.reports.page.shapes import UNITS, area_path, boxes, envelope, merged, span_paths
+from placeto.reports.page.words import shortened
+from placeto.units import format_bytes, format_seconds
+
+COLOURS = 8  # of devices; the ninth has the first one's again
+LEAST_SECONDS = 1e-4  # where the search's logarithmic time axis begins, at the latest
+KINDS = ("compute", "launch", "transfer", "wait", "idle")
+
+
+def timeline_figure(report: Report) -> dict[str, Any]:
+    """When each device computes and each channel carries."""
+    problem, step = report.placement.problem, report.schedule.step_time
+    devices = [
+        {
+            "name": device.name,
+            "note": device.kind,
+            "colour": number % COLOURS,
+            "dense": span_paths(spans.compute, step),
+            "transfer": boxes(merged(spans.transfer * (UNITS / step), 1.0)[0]),
+            "wait": boxes(merged(spans.wait * (UNITS / step), 1.0)[0]),
+            "value": f"{spans.seconds()['compute'] / step:.0%} busy",
+        }
+        for number, (device, spans) in enumerate(
+            zip(problem.cluster.devices, report.spans, strict=True)
+        )
+    ]
+    return {
+        "step": step,
+        "step_time": format_seconds(step),
+        "units": UNITS,
+        "devices": devices,
+        "channels": _channels(report),
+        "ticks": time_ticks(step),
+    }
+
+
+def _channels(report: Report) -> list[dict[str, Any]]:
+    problem, schedule, step = report.placement.problem, report.schedule, report.schedule.step_time
+    transfers = schedule.transfers
+    lanes = []
+    for number, channel in enumerate(problem.cluster.channels):
+        own = np.flatnonzero(transfers.channel == number)
+        own = own[np.argsort(transfers.start[own], kind="stable")]
+        spans = np.stack([transfers.start[own], transfers.sent[own]], axis=1)
+        spans = spans[spans[:, 1] > spans[:, 0]]
+        size = int(problem.graph.tensor_bytes[transfers.tensor[own]].sum())
+        busy = float((spans[:, 1] - spans[:, 0]).sum())
+        lanes.append(
+            {
+                "name": channel.name,
+                "colour": _source_colour(problem, number),
+                "dense": span_paths(spans, step),
+                "value": f"{busy / step:.0%}, {format_bytes(size)}",
+            }
+        )
+    return lanes
+
+
+def _source_colour(problem: PlacementProblem, channel: int) -> int | None:
+    """The colour of the one device that a channel comes from; None if there are several."""
+    sources = problem.cluster.channels[channel].sources
+    if len(sources) > 1:
+        return None
+    return problem.cluster.device_index(sources[0]) % COLOURS
+
+
+def time_figure(report: Report) -> dict[str, Any]:
+    """Where each device's time goes: shares of the step, and seconds."""
+    problem, step = report.placement.problem, report.schedule.step_time
+    rows = []
+    for number, (device, spans) in enumerate(
+        zip(problem.cluster.devices, report.spans, strict=True)
+    ):
+        seconds = spans.seconds()
+        ends = np.cumsum([seconds[kind] for kind in KINDS]) / step
+        rows.append(
+            {
+                "name": device.name,
+                "colour": number % COLOURS,
+                "parts": [
+                    {
+                        "kind": kind,
+                        "at": float(end - seconds[kind] / step),
+                        "share": seconds[kind] / step,
+                        "percent": f"{seconds[kind] / step:.1%}",
+                        "seconds": format_seconds(seconds[kind]),
+                    }
+                    for kind, end in zip(KINDS, ends, strict=True)
+                ],
+            }
+        )
+    kinds = [kind for kind in KINDS if kind != "launch" or _launches(report.spans)]
+    return {"rows": rows, "kinds": kinds, "step_time": format_seconds(step)}
+
+
+def _launches(spans: tuple[DeviceSpans, ...]) -> bool:
+    return any(each.seconds()["launch"] > 0 for each in spans)
+
+
+def memory_figure(report: Report) -> dict[str, Any]:
+    """Memory in use over the step, a curve a device, beside its limit.
+
+    A curve that stays far below its limit is drawn larger than to the limit's scale; the meter
+    beside it shows which share of the limit it reaches.
+    """
+    problem, step = report.placement.problem, report.schedule.step_time
+    lanes = []
+    for number, device in enumerate(problem.cluster.devices):
+        heights = envelope(report.instants, report.memory[:, number], step)
+        peak, limit = int(heights.max()), device.memory_bytes
+        near = peak * 3 >= limit
+        top = max(peak, limit) * 1.08 if near else peak * 1.25
+        share = peak / max(limit, 1)
+        lanes.append(
+            {
+                "name": device.name,
+                "colour": number % COLOURS,
+                "path": area_path(heights / max(top, 1)),
+                "limit_at": 1 - limit / top if near and top > 0 else None,
+                "top": format_bytes(top),
+                "peak": format_bytes(peak),
+                "limit": format_bytes(limit),
+                "share": min(share, 1.0),
+                "percent": f"{share:.0%}",
+                "over": peak > limit,
+            }
+        )
+    return {"lanes": lanes, "units": UNITS, "ticks": time_ticks(step)}
+
+
+def groups_figure(report: Report) -> dict[str, Any]:
+    """The group graph along time."""
+    placement, layout = report.placement, report.layout
+    problem = placement.problem
+    devices = placement.devices[layout.group]
+    seconds = problem.group_seconds[layout.group, devices]
+    circles = [
+        {
+            "x": x,
+            "y": y,
+            "r": r,
+            "colour": device % COLOURS,
+            "title": f"{shortened(problem.group_names[group])}\n"
+            f"group {group} on {problem.cluster.devices[device].name}, {format_seconds(work)} of "
+            f"work, {format_bytes(problem.group_memory[group])} held",
+        }
+        for group, device, work, x, y, r in zip(
+            layout.group.tolist(),
+            devices.tolist(),
+            seconds.tolist(),
+            layout.x.tolist(),
+            layout.y.tolist(),
+            layout.radius.tolist(),
+            strict=True,
+        )
+    ]
+    most = max(int(layout.edge_bytes.max(initial=0)), 1)
+    lines = [
+        {
+            "a": a,
+            "b": b,
+            "colour": int(devices[a]) % COLOURS,
+            "crosses": bool(devices[a] != devices[b]),
+            "width": 0.6 + 2.4 * (size / most) ** 0.5,
+            "bytes": format_bytes(size),
+        }
+        for (a, b), size in zip(layout.edge.tolist(), layout.edge_bytes.tolist(), strict=True)
+    ]
+    source, target, size = problem.group_edges
+    crossing = placement.devices[source] != placement.devices[target]
+    tops = layout.lane_top.tolist()
+    lanes = [
+        {"name": device.name, "colour": number % COLOURS, "top": top, "height": below - top}
+        for number, (device, top, below) in enumerate(
+            zip(problem.cluster.devices, tops, tops[1:], strict=False)
+        )
+    ]
+    return {
+        "circles": circles,
+        "lines": lines,
+        "lanes": lanes,
+        "height": tops[-1],
+        "ticks": time_ticks(layout.end),
+        "num_groups": problem.num_groups,
+        "num_edges": len(source),
+        "num_crossing": int(crossing.sum()),
+        "crossing_bytes": format_bytes(int(size[crossing].sum())),
+        "hidden_groups": layout.hidden_groups,
+        "hidden_edges": layout.hidden_edges,
+    }
+
+
+def search_figure(report: Report) -> dict[str, Any] | None:
+    """The best step time over the seconds of the search; None where there was no search."""
+    placement = report.placement
+    trace = np.array([(seconds, best) for _, seconds, best in placement.trace]).reshape(-1, 2)
+    learned = np.array(placement.learning).reshape(-1, 2)
+    learned = learned[np.isfinite(learned[:, 1])]
+    points = np.concatenate([trace, learned])
+    if len(points) < 2:
+        return None
+    end = max(placement.wall_seconds, float(points[:, 0].max()))
+    begin = min(max(float(points[:, 0].min()), LEAST_SECONDS), end / 10)
+    seen = points[:, 1]
+    references = [
+        ("best single device", report.base.single.step_time),
+        ("bound", report.lower_bound),
+    ]
+    low = min(float(seen.min()), max(report.lower_bound, 0.5 * float(seen.min())))
+    high = float(seen.max())
+    pad = 0.06 * (high - low) or 0.06 * high
+    low, high = max(low - pad, 0.0), high + pad
+
+    def across(seconds: Floats) -> Floats:
+        shares = np.log10(np.maximum(seconds, begin) / begin) / np.log10(end / begin)
+        rounded: Floats = np.round(1000 * np.clip(shares, 0, 1), 1)
+        return rounded
+
+    def down(step_times: Floats) -> Floats:
+        rounded: Floats = np.round(1000 * (1 - (step_times - low) / (high - low)), 1)
+        return rounded
+
+    return {
+        "best": _steps(across(trace[:, 0]), down(trace[:, 1])) if len(trace) else "",
+        "learned": _line(across(learned[:, 0]), down(learned[:, 1])) if len(learned) else "",
+        "references": [
+            {"name": f"{name}, {format_seconds(value)}", "at": (high - value) / (high - low)}
+            for name, value in references
+            if low <= value <= high
+        ],
+        "x_ticks": decade_ticks(begin, end),
+        "y_ticks": [Tick(1 - tick.at, tick.label) for tick in range_ticks(low, high)],
+        "first": format_seconds(float(trace[0, 1])) if len(trace) else "–",
+        "last": format_seconds(placement.step_time),
+        "seconds": format_seconds(placement.wall_seconds),
+        "evaluations": f"{placement.evaluations:,}",
+        "improvements": len(trace),
+    }
+
+
+def _steps(x: Floats, y: Floats) -> str:
+    """A path that holds each height until the next one's place, and the last to the end."""
+    corners = "".join(f"H{a:g}V{b:g}" for a, b in zip(x[1:], y[1:], strict=True))
+    return f"M{x[0]:g} {y[0]:g}{corners}H1000"
+
+
+def _line(x: Floats, y: Floats) -> str:
+    return "M" + "L".join(f"{a:g} {b:g}" for a, b in zip(x, y, strict=True))

@@ -1,0 +1,83 @@
+"""What the placers that need no search make of a problem: what a placement is compared with."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from placeto.placement import Placement
+from placeto.placers import PLACERS, NotApplicable, place
+from placeto.placers.base import Clock, Progress, silent
+from placeto.problem import PlacementProblem
+
+POLICY = "pairwise"
+FIRST = ("single", "expert", "etf", "heft")
+WITH_POLICY = ("auto", POLICY)  # whose compiled code the policy's placer shares
+GREEDY: dict[str, object] = {"samples": 0}  # the policy's likeliest devices, without a search
+
+
+@dataclass(frozen=True)
+class Others:
+    """What other placers found.
+
+    Attributes:
+        placements: one a placer, in the order they were run.
+        left_out: placer -> why it has none.
+    """
+
+    placements: tuple[Placement, ...]
+    left_out: dict[str, str]
+
+
+def quick_placers(method: str) -> tuple[str, ...]:
+    """The placers that end by themselves; those that `auto` is made of first.
+
+    The trained policy is among them if the placement is by `auto` or the policy.
+    """
+    parts = [*FIRST, *([POLICY] if method in WITH_POLICY else [])]
+    rest = [name for name, placer in PLACERS.items() if not placer.anytime]
+    return tuple(dict.fromkeys([*parts, *rest]))
+
+
+def place_quickly(problem: PlacementProblem, method: str, seed: int) -> Placement:
+    """What a quick placer finds; of the policy its likeliest devices."""
+    return place(problem, method, seed=seed, settings=GREEDY if method == POLICY else None)
+
+
+def is_quick(placement: Placement) -> bool:
+    """Whether `place_quickly` would run its placer as it was run."""
+    if placement.method == POLICY:
+        return dict(placement.settings) == GREEDY
+    return placement.method in PLACERS and not PLACERS[placement.method].anytime
+
+
+def others(
+    problem: PlacementProblem,
+    methods: Sequence[str],
+    seed: int = 0,
+    budget_seconds: float = 5.0,
+    progress: Progress = silent,
+    clock: Clock = time.monotonic,
+) -> Others:
+    """Runs placers one after the other; those left when the time is spent are left out.
+
+    Args:
+        problem: what is placed.
+        methods: of `quick_placers`.
+        seed: where their random numbers start.
+        budget_seconds: after which no further one begins.
+        progress: told which one runs.
+        clock: tells seconds.
+    """
+    end = clock() + budget_seconds
+    placements: list[Placement] = []
+    left_out: dict[str, str] = {}
+    for method in methods:
+        if clock() >= end:
+            left_out[method] = f"the {budget_seconds:g} s for the other placers were spent"
+            continue
+        progress(f"placing by {method}")
+        try:
+            placements.append(place_quickly(problem, method, seed))
+        except NotApplicable as error:
+            left_out[method] = str(error)
+    return Others(tuple(placements), left_out)

@@ -1,0 +1,74 @@
+"""Reports as HTML: a template that gets what is said and drawn, and escapes every name."""
+
+from pathlib import Path
+
+from placeto.files import replacing
+from placeto.reports.page.figures import (
+    groups_figure,
+    memory_figure,
+    search_figure,
+    time_figure,
+    timeline_figure,
+)
+from placeto.reports.page.hover import hover
+from placeto.reports.page.report import Report
+from placeto.reports.page.words import (
+    group_rows,
+    left_out,
+    measured_rows,
+    outcome_rows,
+    placers,
+    run_pairs,
+    sensitivity_sentence,
+    tiles,
+    verdict,
+)
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render(report: Report) -> str:
+    """The page: styles, figures and a little script inside, no other file."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    placement = report.placement
+    return environment.get_template("page.html").render(
+        graph=placement.problem.graph.name,
+        cluster=placement.problem.cluster.name,
+        style=(TEMPLATES / "style.css").read_text(),
+        script=(TEMPLATES / "script.js").read_text(),
+        verdict=verdict(report),
+        tiles=tiles(report),
+        placers=placers(report),
+        left_out=left_out(report),
+        measured=measured_rows(report),
+        timeline=timeline_figure(report),
+        time=time_figure(report),
+        memory=memory_figure(report),
+        groups=groups_figure(report),
+        group_rows=group_rows(report),
+        search=search_figure(report),
+        outcomes=outcome_rows(report),
+        sensitivity=sensitivity_sentence(report),
+        run=run_pairs(report),
+        hover=hover(report),
+        report_seconds=report.seconds,
+    )
+
+
+def save_report(report: Report, path: str | Path) -> None:
+    """Writes the page, whole or not at all.
+
+    Raises:
+        PlacetoError: it cannot be written.
+    """
+    text = render(report)
+    with replacing(Path(path)) as temporary:
+        temporary.write_text(text, encoding="utf-8")

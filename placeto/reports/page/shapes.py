@@ -1,0 +1,86 @@
+"""Times and amounts as shapes that are drawn: few enough for a page, whatever the step has.
+
+A shape is the `d` of an SVG path, in units of which a step is `UNITS` wide and 1 is high; it is
+stretched to the width of the page.
+"""
+
+import numpy as np
+
+from placeto.graph import Floats, Ints
+
+UNITS = 20_000  # what can be told apart at ten times the width of a wide page
+COLUMNS = 2_000  # of a curve
+DENSITIES = (0.95, 0.7, 0.4, 0.0)  # least shares of a block that is covered, densest first
+
+
+def merged(spans: Floats, resolution: float) -> tuple[Floats, Floats]:
+    """Spans with less than a resolution between them as one.
+
+    Args:
+        spans: (n, 2) begin and end, ascending, none overlapping.
+        resolution: in the same unit.
+
+    Returns:
+        (m, 2) blocks, and (m,) which share of each the spans cover.
+    """
+    if len(spans) == 0:
+        return np.zeros((0, 2)), np.zeros(0)
+    first = np.flatnonzero(np.append(True, spans[1:, 0] - spans[:-1, 1] >= resolution))
+    last = np.append(first[1:], len(spans)) - 1
+    blocks = np.stack([spans[first, 0], spans[last, 1]], axis=1)
+    covered = np.add.reduceat(spans[:, 1] - spans[:, 0], first)
+    length = blocks[:, 1] - blocks[:, 0]
+    return blocks, np.divide(covered, length, out=np.ones(len(blocks)), where=length > 0)
+
+
+def span_paths(spans: Floats, step: float) -> list[str]:
+    """A path for each of `DENSITIES`: the merged spans that are as dense, as boxes.
+
+    Args:
+        spans: (n, 2) seconds, ascending, none overlapping.
+        step: seconds.
+    """
+    blocks, density = merged(spans * (UNITS / step), 1.0)
+    paths, rest = [], np.ones(len(blocks), dtype=bool)
+    for least in DENSITIES:
+        some = rest & (density >= least)
+        rest &= ~some
+        paths.append(boxes(blocks[some]))
+    return paths
+
+
+def boxes(blocks: Floats) -> str:
+    """A path of boxes, at least one unit wide; blocks (n, 2) in units."""
+    begin = np.floor(blocks[:, 0]).astype(int)
+    width = np.maximum(np.ceil(blocks[:, 1]).astype(int) - begin, 1)
+    return "".join(
+        f"M{x} 0h{w}v1h-{w}z" for x, w in zip(begin.tolist(), width.tolist(), strict=True)
+    )
+
+
+def envelope(
+    instants: Floats, values: Floats | Ints, step: float, columns: int = COLUMNS
+) -> Floats:
+    """(columns,) the largest value that a step function takes in each column of a step.
+
+    Args:
+        instants: (n,) seconds, ascending from 0; `values` (n,) hold from each until the next.
+        values: of the function.
+        step: seconds, which the columns divide evenly.
+        columns: how many.
+    """
+    edges = np.linspace(0, step, columns + 1)
+    # What holds when a column begins, and what begins within it; its end belongs to the next.
+    held = np.searchsorted(instants, edges[:-1], side="right") - 1
+    begins = np.searchsorted(instants, edges[1:], side="left") - 1
+    begins[-1] = np.searchsorted(instants, step, side="right") - 1
+    highest = [values[a : max(a, b) + 1].max() for a, b in zip(held, begins, strict=True)]
+    return np.array(highest, dtype=np.float64)
+
+
+def area_path(heights: Floats) -> str:
+    """A path under a curve: (columns,) heights from 0 to 1, evenly over the step."""
+    edges = np.flatnonzero(np.append(True, heights[1:] != heights[:-1]))
+    x = np.append(edges, len(heights)) * (UNITS / len(heights))
+    tops = (f"V{1 - heights[e]:.4f}H{end:.0f}" for e, end in zip(edges, x[1:], strict=True))
+    return f"M0 1{''.join(tops)}V1z"

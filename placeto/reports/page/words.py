@@ -1,0 +1,274 @@
+"""What a report says in words and tables: texts and numbers with units, not yet HTML."""
+
+import platform
+from typing import Any
+
+import numpy as np
+
+from placeto.graph import Ints
+from placeto.reports.page.report import Report
+from placeto.reports.page.sensitivity import CASES
+from placeto.reports.rows import Row
+from placeto.reports.tables import format_peak, format_ratio, format_share, format_time
+from placeto.units import format_bytes, format_seconds
+
+MOST_ROWS = 40
+MOST_LETTERS = 100
+
+
+def shortened(name: str) -> str:
+    """A name that is not longer than `MOST_LETTERS`: its middle gives way."""
+    if len(name) <= MOST_LETTERS:
+        return name
+    half = MOST_LETTERS // 2
+    return f"{name[:half]}…{name[-half + 1 :]}"
+
+
+def fullest(peak: Ints, limit: Ints) -> int:
+    """The device nearest to its limit; a limit of 0 bytes counts as 1."""
+    return int(np.argmax(peak / np.maximum(limit, 1)))
+
+
+def verdict(report: Report) -> list[str]:
+    """What to know first, in a few sentences."""
+    placement, single = report.placement, report.base.single
+    step = format_seconds(placement.step_time)
+    if not placement.feasible:
+        why = report.base.infeasibility
+        return [
+            "This placement does not fit in memory.",
+            why if why is not None else "That none fits is not proven; more search may find one.",
+        ]
+    bound = report.lower_bound
+    left = 1 - bound / placement.step_time
+    rest = (
+        "It is optimal: no placement is faster."
+        if left < 1e-6
+        else f"At most {left:.1%} of it could be saved by another placement: "
+        f"none is below {format_seconds(bound)}."
+    )
+    better = report.rows[0]
+    if not better["chosen"] and better["step_time"] < placement.step_time:
+        rest = f"{better['method']} found a faster one, {format_time(better['step_time'])}. {rest}"
+    elif report.one_device is not None and placement.method != "single":
+        tried = "Nothing that was tried is faster than everything on it."
+        return [f"One device is enough: {report.one_device} takes {step} a step.", tried, rest]
+    used, count = len(np.unique(placement.devices)), placement.problem.num_devices
+    several = f"A step takes {step} on {used} of {count} devices"
+    if count == 1:
+        return [f"A step takes {step}.", rest]
+    if not single.feasible:
+        return [f"{several}; no single device has the memory for it.", rest]
+    faster = single.step_time / placement.step_time
+    return [f"{several}, {faster:.2f} times as fast as on the best single device.", rest]
+
+
+def tiles(report: Report) -> list[dict[str, str]]:
+    """The key figures: a name, a value and what it is measured by."""
+    placement, single = report.placement, report.base.single
+    problem = placement.problem
+    real = [row["step_time"] for row in report.told.measured if row["kept"]]
+    faster = single.step_time / placement.step_time
+    alone = problem.cluster.devices[np.bincount(single.devices).argmax()].name
+    memory = " if it had the memory" if not single.feasible else ""
+    device = fullest(placement.peak_memory, problem.memory_limit)
+    peak, limit = placement.peak_memory[device], problem.memory_limit[device]
+    gap = report.gap
+    return [
+        {
+            "name": "Step time",
+            "value": format_seconds(placement.step_time),
+            "note": f"simulated; {format_time(real[0])} measured" if real else "simulated",
+        },
+        {
+            "name": "Over one device",
+            "value": f"{faster:.2f}×",
+            "note": f"{format_seconds(single.step_time)} on {alone}{memory}",
+        },
+        {
+            "name": "Gap to the bound",
+            "value": "–" if gap is None else f"≤ {gap - 1:.1%}",
+            "note": f"no placement is below {format_seconds(report.lower_bound)}",
+        },
+        {
+            "name": "Memory" if placement.feasible else "Out of memory",
+            "value": f"{peak / max(limit, 1):.0%}",
+            "note": f"{format_bytes(peak)} of {format_bytes(limit)} on "
+            f"{problem.cluster.devices[device].name}, the fullest",
+        },
+        {
+            "name": "Found by",
+            "value": placement.found_by,
+            "note": f"in {format_seconds(placement.wall_seconds)}, "
+            f"{placement.evaluations:,} placements simulated",
+        },
+    ]
+
+
+def left_out(report: Report) -> list[str]:
+    """Which placers are not in the table, and why: those for one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for method, reason in report.others.left_out.items():
+        reasons.setdefault(reason, []).append(method)
+    return [f"{', '.join(methods)}: {reason}" for reason, methods in reasons.items()]
+
+
+def placers(report: Report) -> dict[str, Any]:
+    """The table of placers, the fastest first; `bar` and `bound` are shares of the longest step."""
+    rows = report.rows
+    longest = max(row["step_time"] or 0.0 for row in rows)
+    bound = report.lower_bound / longest
+    return {
+        "bound": bound if bound <= 1 else None,
+        "rows": [_placer_row(row, longest) for row in rows],
+    }
+
+
+def _placer_row(row: Row, longest: float) -> dict[str, Any]:
+    return {
+        "name": row["method"],
+        "part": row["found_by"] if row["found_by"] != row["method"] else "",
+        "chosen": row["chosen"],
+        "feasible": row["feasible"],
+        "step_time": format_time(row["step_time"]),
+        "bar": (row["step_time"] or 0.0) / longest,
+        "ratio": format_ratio(row["ratio"]),
+        "gap": "–" if row["gap"] is None else f"{row['gap'] - 1:.1%}",
+        "memory": format_peak(row["peak_memory"], row["memory_limit"]),
+        "fits": _fits(row),
+        "devices": len(set(row["placement"])),
+        "seconds": format_seconds(row["wall_seconds"]),
+    }
+
+
+def _fits(row: Row) -> str:
+    if row["feasible"]:
+        return "yes"
+    return "no" if row["step_time"] is not None else "cannot run"
+
+
+def measured_rows(report: Report) -> list[dict[str, Any]]:
+    """Placements that were run for real."""
+    return [
+        {
+            "name": row["method"],
+            "kept": row["kept"],
+            "simulated": format_time(row["simulated_step_time"]),
+            "measured": format_time(row["step_time"]),
+            "between": " to ".join(format_time(end) for end in row["interval"])
+            if row["feasible"]
+            else row["reason"],
+        }
+        for row in report.told.measured
+    ]
+
+
+def outcome_rows(report: Report) -> list[dict[str, Any]]:
+    """The choice under other costs: who is the fastest, and by how much."""
+    rows = []
+    for outcome in report.outcomes:
+        fits = np.isfinite(outcome.step_time)
+        rows.append(
+            {
+                "case": outcome.case.name,
+                "step_time": format_seconds(outcome.step_time) if fits else "does not fit",
+                "other": outcome.other or "none fits",
+                "other_step_time": format_seconds(outcome.other_step_time),
+                "stands": outcome.stands,
+                "winner": "this placement" if outcome.stands else outcome.other,
+                "margin": _share(outcome.margin),
+                "loss": "–" if outcome.stands else _share(outcome.margin),
+            }
+        )
+    return rows
+
+
+def sensitivity_sentence(report: Report) -> str:
+    """Whether another placer's placement would be faster if costs were a quarter off."""
+    if not report.others.placements:
+        return "No other placer was run, so that there is nothing to compare with."
+    lost = [outcome for outcome in report.outcomes if not outcome.stands]
+    if lost and lost[0].case == CASES[0]:
+        return (
+            f"Even with the costs as believed, {lost[0].other} is faster, and this placement loses "
+            f"{_share(lost[0].margin)} to it: choose that one, or search for longer."
+        )
+    if not lost:
+        return (
+            "The choice stands: if bandwidth or op times are 25% off, it is still faster than what "
+            "any other placer in the table finds under those costs."
+        )
+    worst = max(lost, key=lambda outcome: outcome.margin)
+    if not np.isfinite(worst.step_time):
+        return (
+            f"The choice depends on the costs: with {worst.case.name}, it would no longer fit in "
+            f"memory, where what {worst.other} finds does."
+        )
+    return (
+        f"The choice depends on the costs: with {worst.case.name}, {worst.other} would be faster, "
+        f"and this placement loses {_share(worst.margin)} to it. Calibrate before relying on it."
+    )
+
+
+def _share(margin: float) -> str:
+    return "–" if np.isinf(margin) else format_share(margin)
+
+
+def group_rows(report: Report) -> list[dict[str, Any]]:
+    """The groups that work the longest."""
+    placement = report.placement
+    problem = placement.problem
+    seconds = problem.group_seconds[np.arange(problem.num_groups), placement.devices]
+    ops = np.bincount(problem.op_group)
+    return [
+        {
+            "group": group,
+            "name": shortened(problem.group_names[group]),
+            "device": problem.cluster.devices[placement.devices[group]].name,
+            "colour": int(placement.devices[group]),
+            "ops": int(ops[group]),
+            "seconds": format_seconds(seconds[group]),
+            "memory": format_bytes(problem.group_memory[group]),
+        }
+        for group in np.argsort(-seconds, kind="stable")[:MOST_ROWS].tolist()
+    ]
+
+
+def run_pairs(report: Report) -> list[tuple[str, str]]:
+    """What was run, so that it can be run again."""
+    import placeto
+
+    placement, told = report.placement, report.told
+    problem = placement.problem
+    graph, cluster = problem.graph, problem.cluster
+    devices = ", ".join(
+        f"{device.name} ({device.kind}, {format_bytes(device.memory_bytes)})"
+        for device in cluster.devices
+    )
+    channels = ", ".join(
+        f"{channel.name} ({format_bytes(channel.bandwidth)}/s)" for channel in cluster.channels
+    )
+    settings = ", ".join(f"{name}={value}" for name, value in placement.settings.items())
+    return [
+        ("Command", told.command),
+        (
+            "Graph",
+            f"{graph.name}: {graph.num_ops:,} ops, {graph.num_tensors:,} tensors, "
+            f"{format_bytes(graph.param_bytes.sum())} of parameters",
+        ),
+        ("Source of the graph", str(graph.meta.get("source") or "–")),
+        ("Groups", f"{problem.num_groups:,}, grouping {told.grouping}"),
+        ("Pinned groups", str(len(problem.pins))),
+        ("Cluster", f"{cluster.name}: {devices}"),
+        ("Channels", channels or "–"),
+        ("Source of the cluster", " ".join(cluster.source.split()) or "–"),
+        ("Placer", f"{placement.method}{f' ({settings})' if settings else ''}"),
+        ("Seed", str(placement.seed)),
+        ("Interrupted", "yes" if placement.interrupted else "no"),
+        (
+            "Versions",
+            f"placeto {placeto.__version__}, Python {platform.python_version()}, "
+            f"NumPy {np.__version__}",
+        ),
+        ("Date", told.date or "–"),
+    ]

@@ -1,0 +1,79 @@
+"""Every block of code that the README and the documentation show, run."""
+
+import pytest
+
+from tests.docs.blocks import OUTPUT, ROOT, SHELLS, Reader, blocks, commands, matches
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCKS = {path: blocks(path) for path in PAGES}
+
+# What cannot be run here, by page and first line, and why.
+NOT_RUN = {
+    ("README.md", "make demo"): "takes five minutes, and its other command runs this test",
+    ("README.md", "placeto list"): "takes hours; pages of the documentation run each command",
+    ("docs/howto/measuring.md", "placeto calibrate"): "minutes on two quiet cores",
+    ("docs/howto/ray.md", "placeto train"): "minutes on two quiet cores",
+    ("docs/howto/ray.md", "ray start"): "needs several machines",
+    ("docs/rl_libraries.md", "pip install"): "installs packages; tests/examples runs the examples",
+    ("docs/tutorial.md", "python -m"): "installs all packages again",
+}
+PROGRAMS = ("$ ", "placeto ", "pip ", "python ", "make ", ">>> ")
+SHOWN = ("text", "json", "yaml", "toml", "diff", "html")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=[path.relative_to(ROOT).as_posix() for path in PAGES])
+def test_blocks_of_a_page_run_in_order(path, tmp_path):
+    reader = Reader(tmp_path)
+    for block in BLOCKS[path]:
+        reader.do(block)
+
+
+def test_what_is_not_run_is_listed():
+    marked = {(b.page, b.begins_with) for page in BLOCKS.values() for b in page if not b.run}
+    assert marked == set(NOT_RUN)
+
+
+def test_every_block_says_what_it_is():
+    for page in BLOCKS.values():
+        for block in page:
+            where = f"{block.page}:{block.line}"
+            assert block.language in ("python", *SHELLS, *SHOWN), where
+            assert block.language == "text" or block.title != OUTPUT, where
+
+
+def test_text_is_no_way_around_being_run():
+    for page in BLOCKS.values():
+        for block in page:
+            if block.language in SHOWN:
+                found = [line for line in block.text.splitlines() if line.startswith(PROGRAMS)]
+                assert found == [], f"{block.page}:{block.line}"
+
+
+def test_examples_that_pages_show_are_run():
+    shown = {block.title for page in BLOCKS.values() for block in page}
+    tests = "".join(path.read_text() for path in (ROOT / "tests" / "examples").glob("test_*.py"))
+    for path in (ROOT / "docs" / "examples").glob("*.py"):
+        assert path.name in shown
+        assert f'"{path.name}"' in tests
+
+
+def test_outputs_stand_below_what_is_run():
+    for page in BLOCKS.values():
+        for before, block in zip([None, *page], page, strict=False):
+            if block.title == OUTPUT:
+                assert before is not None, block.page
+                assert before.run, f"{block.page}:{block.line}"
+                assert before.language in ("python", *SHELLS), f"{block.page}:{block.line}"
+
+
+def test_prompts_part_commands_from_output():
+    text = "$ echo a \\\n  b\na b\n$ ls\n"
+    assert commands(text) == "echo a \\\n  b\nls"
+    assert commands("echo a\n") == "echo a\n"
+
+
+def test_an_ellipsis_stands_for_anything_and_all_else_for_itself():
+    assert matches("a 1.5 s\nb\n", "a … s\nb\n")
+    assert matches("a  \nb", "a\nb")
+    assert not matches("a 1.5 s\nb\n", "a … ms\nb\n")
+    assert not matches("ab", "a.")

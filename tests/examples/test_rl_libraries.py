@@ -1,0 +1,80 @@
+"""The examples of docs/rl_libraries.md end at optima that enumeration proves."""
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import placeto
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+STATED = re.compile(r"step time of (.+): ([0-9.]+) ms")
+
+
+def every_step_time(cluster, groups, pins=None):
+    """Milliseconds of all placements, all on the first device that is allowed before the others."""
+    problem = placeto.PlacementProblem(
+        placeto.load_graph("nmt"), placeto.load_cluster(cluster), groups, pins=pins
+    )
+    devices = [np.flatnonzero(allowed) for allowed in problem.allowed]
+    return 1e3 * placeto.step_times(problem, np.array(list(itertools.product(*devices))))
+
+
+@pytest.fixture(scope="module")
+def two_gpus():
+    return every_step_time("k80x2", 10)
+
+
+def run(name):
+    """What an example says of agents, in milliseconds."""
+    # Threads that share two cores with other tests' wait for each other most of the time.
+    quiet = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TF_ENABLE_ONEDNN_OPTS": "0"}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        capture_output=True,
+        text=True,
+        env=os.environ | quiet,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return {agent: float(figure) for agent, figure in STATED.findall(done.stdout)}
+
+
+def test_problem_is_not_solved_by_luck(two_gpus):
+    assert len(two_gpus) == 1024
+    assert two_gpus[0] == pytest.approx(481.6, abs=0.05)
+    assert two_gpus.mean() == pytest.approx(439.6, abs=0.05)
+    assert two_gpus.min() == pytest.approx(351.0, abs=0.05)
+    assert (two_gpus < 1.04 * two_gpus.min()).mean() == 16 / 1024
+
+
+def test_gymnasium_alone(two_gpus):
+    said = run("gymnasium_alone.py")
+    # The mean of 64 draws, within three of its standard errors.
+    assert said["a random agent"] == pytest.approx(two_gpus.mean(), abs=3 * two_gpus.std() / 8)
+    assert said["the trained agent"] == pytest.approx(two_gpus.min(), abs=0.05)
+
+
+def test_single_file(two_gpus):
+    assert run("single_file_ppo.py")["the trained agent"] == pytest.approx(two_gpus.min(), abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["sb3_ppo.py", "torchrl_ppo.py", "rllib_ppo.py"])
+def test_library_learns_the_best_placement(name, two_gpus):
+    said = run(name)
+    assert said["the untrained agent"] > 1.1 * two_gpus.min()
+    assert said["the trained agent"] == pytest.approx(two_gpus.min(), abs=0.05)
+
+
+def test_masked_agent_learns_the_best_of_what_is_allowed():
+    every = every_step_time("k80x2-cpu", 8, pins={0: 2})
+    assert len(every) == 3**7
+    assert (every < 1.01 * every.min()).mean() < 0.01
+    said = run("sb3_masked_ppo.py")
+    assert said["the untrained agent"] > 1.1 * every.min()
+    assert said["the trained agent"] == pytest.approx(every.min(), abs=0.05)

@@ -1,0 +1,135 @@
+"""Small PyTorch modules that the tests name as `tests.extraction.pytorch.models:function`."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def mlp(batch: int = 8) -> tuple[nn.Module, Tensor]:
+    """Two layers, 4 -> 6 -> 3; everything can be worked out by hand."""
+    return nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)), torch.randn(batch, 4)
+
+
+class Convolutions(nn.Module):
+    """Convolution, batch norm, pooling, and functions between modules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1, groups=1, bias=False)
+        self.norm = nn.BatchNorm2d(8)
+        self.depthwise = nn.Conv2d(8, 8, 3, stride=2, groups=8)
+        self.out = nn.Linear(8 * 1 * 1, 5)
+
+    def forward(self, image: Tensor) -> Tensor:
+        hidden = torch.relu(self.norm(self.conv(image)))
+        hidden = self.depthwise(torch.max_pool2d(hidden, 2))
+        return self.out(hidden.flatten(1))
+
+
+def convolutions(batch: int = 2) -> tuple[nn.Module, Tensor]:
+    return Convolutions(), torch.randn(batch, 3, 8, 8)
+
+
+class Block(nn.Module):
+    """A transformer's block: its residual connections keep it whole."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width)
+        self.attention = nn.MultiheadAttention(width, 2, batch_first=True)
+        self.norm2 = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 16), nn.GELU(), nn.Linear(16, width))
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        hidden = self.norm1(words)
+        hidden = self.attention(hidden, hidden, hidden, attn_mask=mask, need_weights=False)[0]
+        words = words + hidden
+        return words + self.mlp(self.norm2(words))
+
+
+class Language(nn.Module):
+    """Embeddings, blocks, and a head that shares the embedding's weight if it is tied."""
+
+    mask: Tensor
+
+    def __init__(self, layers: int, tied: bool, width: int = 8) -> None:
+        super().__init__()
+        self.words = nn.Embedding(20, width)
+        self.places = nn.Embedding(6, width)
+        self.blocks = nn.ModuleList([Block(width) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 20, bias=False)
+        if tied:
+            self.head.weight = self.words.weight
+        self.unused = nn.Linear(2, 2)
+        self.register_buffer("mask", torch.triu(torch.full((6, 6), float("-inf")), 1))
+
+    def forward(self, text: Tensor) -> Tensor:
+        hidden = self.words(text) + self.places(torch.arange(text.shape[1], device=text.device))
+        for block in self.blocks:
+            hidden = block(hidden, self.mask)
+        scores: Tensor = self.head(self.norm(hidden))
+        return scores
+
+
+def language(batch: int = 2, layers: int = 2, tied: bool = False) -> tuple[nn.Module, Tensor]:
+    return Language(layers, tied), torch.zeros(batch, 6, dtype=torch.int64)
+
+
+class WithLoss(nn.Module):
+    """A module that returns its own loss beside what it is of, and takes keywords."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        scores = self.layer(inputs)
+        return {"loss": nn.functional.cross_entropy(scores, labels), "scores": scores}
+
+
+def with_loss() -> tuple[nn.Module, dict[str, Tensor]]:
+    return WithLoss(), {"inputs": torch.randn(8, 4), "labels": torch.zeros(8, dtype=torch.int64)}
+
+
+def drops() -> tuple[nn.Module, Tensor]:
+    """Its rates are read off a tensor, as those of stochastic depth are."""
+    rates = [rate.item() for rate in torch.linspace(0, 0.1, 2)]
+    return nn.Sequential(*(nn.Dropout(rate) for rate in rates), nn.Linear(4, 3)), torch.randn(8, 4)
+
+
+def half() -> tuple[nn.Module, Tensor]:
+    return nn.Linear(4, 3, dtype=torch.bfloat16), torch.randn(8, 4, dtype=torch.bfloat16)
+
+
+def large() -> tuple[nn.Module, Tensor]:
+    """Forty GB of weights."""
+    return nn.Sequential(*(nn.Linear(31623, 31623) for _ in range(10))), torch.randn(8, 31623)
+
+
+def alone() -> nn.Module:
+    return nn.Linear(4, 3)
+
+
+class Branching(nn.Module):
+    """What it computes depends on a value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.layer(inputs) if inputs.sum() > 0 else inputs
+
+
+def branching() -> tuple[nn.Module, Tensor]:
+    return Branching(), torch.randn(8, 4)
+
+
+def number() -> Any:
+    return 3
+
+
+def counting() -> tuple[nn.Module, Tensor]:
+    return nn.Embedding(3, 2).requires_grad_(False), torch.zeros(4, dtype=torch.int64)

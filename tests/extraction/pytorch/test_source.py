@@ -1,0 +1,102 @@
+"""Functions that return PyTorch modules, as users name them, and what is said of others."""
+
+from pathlib import Path
+
+import pytest
+
+from placeto.errors import PlacetoError
+from placeto.extraction import extract
+from placeto.extraction.source import parse_source
+from placeto.extraction.user_code import is_pytorch
+from placeto.graph import load_graph
+
+MODELS = "tests.extraction.pytorch.models"
+FILE = """
+import torch
+
+def make(width: int = 3):
+    return torch.nn.Linear(4, width), torch.zeros(8, 4)
+"""
+
+
+def test_a_file_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_model.py").write_text(FILE)
+    extraction = extract(f"{tmp_path}/own_model.py:make?width=5&inference=true")
+    assert extraction.graph.name == "make"
+    assert extraction.graph.flops.sum() == 2 * 8 * 4 * 5
+    assert extraction.save(tmp_path / "graph.json") is None
+    assert load_graph(tmp_path / "graph.json") == extraction.graph
+    assert sorted(path.name for path in tmp_path.glob("graph*")) == ["graph.json"]
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PlacetoError, match=r"there is no file other\.py"):
+        extract("other.py:make")
+    with pytest.raises(PlacetoError, match=r"no function 'mak' \(did you mean make"):
+        extract("own_model.py:mak")
+
+
+def test_shapes_of_inputs_in_the_source() -> None:
+    graph = extract(f"{MODELS}:alone?inputs=16x4&inference=true").graph
+    assert graph.flops.sum() == 2 * 16 * 4 * 3
+    assert "gradients" not in " ".join(graph.op_names)
+
+
+def test_a_loss_of_its_own_and_keywords() -> None:
+    graph = extract(f"{MODELS}:with_loss?optimizer=sgd").graph
+    assert graph.op_types.count("nll_loss_forward") == 1
+    assert not any(name.startswith("loss/") for name in graph.op_names)
+    assert not any(name.startswith("targets") for name in graph.op_names)
+
+
+def test_weights_that_need_values() -> None:
+    graph = extract(f"{MODELS}:drops").graph
+    assert graph.meta["warnings"] == [
+        "the module was made with real weights, since its making reads values"
+    ]
+    assert graph.flops.sum() == 2 * 2 * 8 * 4 * 3  # forward, and the weight's gradient
+
+
+def test_half_precision_is_said_to_be_timed_as_single() -> None:
+    graph = extract(f"{MODELS}:half").graph
+    assert graph.meta["warnings"] == [
+        "addmm, mm compute in less than 32 bits, and are timed at the peak of 32"
+    ]
+    assert graph.param_bytes[graph.op_names.index("weight")] == 2 * 4 * 3
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("mlp?optimizer=adm", "optimizer=adm is unknown; expected sgd or momentum or rmsprop or"),
+        ("mlp?together=layers", "together=layers is unknown; expected modules or parameters"),
+        ("mlp?loss=l1", "loss=l1 is unknown; losses: auto, crossentropy, mse"),
+        ("mlp?bach=3", r"unknown option 'bach' \(did you mean batch\?\)"),
+        ("mlp?inference=1", "inference=1 is not true or false"),
+        ("mlp?inputs=3x4", "inputs=3x4 beside the inputs that the function returns"),
+        ("alone", r"no inputs for the module; return \(module, inputs\), or give their shapes"),
+        ("alone?inputs=8,4,x", "inputs=x is not a shape such as 32x3x224x224"),
+        ("alone?inputs=8x4:intt", "inputs=8x4:intt is not a shape such as"),
+        ("alone?inputs=8x5", "torch.export cannot capture the module: a and b must have same"),
+        ("number", "returned int, expected a torch.nn.Module, or a tuple of one and its inputs"),
+        ("branching", "torch.export cannot capture the module: "),
+        ("counting", "no floating-point tensor that depends on a parameter"),
+    ],
+)
+def test_what_cannot_be_extracted_is_said_in_one_line(source: str, complaint: str) -> None:
+    with pytest.raises(PlacetoError, match=complaint) as raised:
+        extract(f"{MODELS}:{source}")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("import torch\n", True),
+        ("def make():\n    from torch import nn\n", True),
+        ("import torch\nimport keras\n", False),
+        ("import keras  # not torch\n", False),
+        ("import numpy\n", False),
+    ],
+)
+def test_which_framework_a_module_is_of(tmp_path: Path, text: str, answer: bool) -> None:
+    (tmp_path / "some.py").write_text(text)
+    assert is_pytorch(parse_source(f"{tmp_path}/some.py:make")) is answer

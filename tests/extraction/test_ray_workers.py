@@ -1,0 +1,70 @@
+"""Members of a family that Ray workers extract."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from placeto import PlacetoError
+from placeto.distributed import ray_session
+from placeto.extraction import ray_workers
+from placeto.extraction.families import make_family
+from placeto.extraction.ray_workers import Files, extract_members_with_ray
+from placeto.zoo.families import Member
+
+MEMBERS = [Member("cifar10", number, f"zoo:none?number={number}", "train") for number in range(5)]
+
+
+def pretend(number):
+    """Extracts the number of a member; one dies of the second, the first time."""
+    mark = Path(os.environ["PLACETO_TEST_MARK"])
+
+    def extracted(member):
+        if member.number == 4:
+            raise PlacetoError(f"{member.reference}: no such model")
+        if member.number == 1:
+            try:
+                mark.touch(exist_ok=False)
+            except FileExistsError:
+                return Files({f"{member.name}.json.gz": b"survived"})
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Files({"beside": b"0", f"{member.name}.json.gz": bytes([member.number])})
+
+    return extracted
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("PLACETO_TEST_MARK", str(tmp_path / "mark"))
+    monkeypatch.setattr(ray_workers, "extractor", pretend)
+    (tmp_path / "family").mkdir()
+    return tmp_path / "family"
+
+
+def test_files_are_written_here_as_members_are_done(folder):
+    made = []
+
+    def done(member):
+        assert (folder / f"{member.name}.json.gz").exists()
+        made.append(member)
+
+    with ray_session(None, 2):
+        extract_members_with_ray(MEMBERS[:4], folder, 2, done, address=None)
+        assert sorted(member.number for member in made) == [0, 1, 2, 3]
+        assert (folder / f"{MEMBERS[1].name}.json.gz").read_bytes() == b"survived"
+        assert (folder / f"{MEMBERS[3].name}.json.gz").read_bytes() == b"\3"
+        with pytest.raises(PlacetoError, match="no such model"):
+            extract_members_with_ray(MEMBERS[4:], folder, 1, done, address=None)
+
+
+def test_a_family_is_made_by_what_it_is_told_to(tmp_path):
+    asked = []
+
+    def extract_all(members, folder, workers, made):
+        asked.append((len(members), folder, workers))
+        for member in members:
+            made(member)
+
+    assert make_family("cifar10", tmp_path, 7, extract_all=extract_all) == 32
+    assert asked == [(32, tmp_path, 7)]

@@ -1,0 +1,141 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from placeto import place, simulate
+from placeto.reports.page.others import others, quick_placers
+from placeto.reports.page.scaled import scaled_problem
+from placeto.reports.page.sensitivity import CASES, run_again, sensitivity
+from tests.builders import make_cluster, make_graph, make_problem
+from tests.reports.page.choosing import placement_of
+from tests.strategies import placed
+
+# Apart, b and c take 5 s of ops and two transfers of 1.4 s: 7.8 s. On one device it is 8 s.
+FORK = make_graph(
+    {"a": 1.0, "b": 3.0, "c": 3.0, "d": 1.0},
+    [("a", 14, ["b", "c"]), ("b", 14, ["d"]), ("c", 14, ["d"])],
+)
+APART = [0, 0, 1, 0]
+
+
+def fork():
+    return make_problem(FORK, make_cluster(2, bandwidth=10.0))
+
+
+def test_each_case_is_what_simulating_by_hand_gives():
+    problem = fork()
+    outcomes = sensitivity(placement_of(problem, APART), [place(problem, "single")])
+    found = {each.case.name: (each.step_time, each.other_step_time) for each in outcomes}
+    assert found == {
+        "as believed": (pytest.approx(7.8), 8.0),
+        "bandwidth −25%": (pytest.approx(5 + 2.8 / 0.75), 8.0),
+        "bandwidth +25%": (pytest.approx(5 + 2.8 / 1.25), 8.0),
+        "op times −25%": (pytest.approx(3.75 + 2.8), 6.0),
+        "op times +25%": (pytest.approx(6.25 + 2.8), 10.0),
+    }
+    assert [each.stands for each in outcomes] == [True, False, True, False, True]
+    assert outcomes[1].margin == pytest.approx((5 + 2.8 / 0.75) / 8 - 1)
+    assert outcomes[4].margin == pytest.approx(10 / 9.05 - 1)
+    assert {each.other for each in outcomes} == {"single"}
+
+
+def test_others_place_again_under_the_costs_of_a_case():
+    problem = fork()
+    # What etf found with the costs as believed is bad; under others it is run again.
+    bad = placement_of(problem, [0, 1, 1, 0], method="etf", wall_seconds=0.01)
+    outcomes = sensitivity(placement_of(problem, APART), [bad])
+    assert outcomes[0].other_step_time == bad.step_time
+    for outcome in outcomes[1:]:
+        case = scaled_problem(
+            problem, bandwidth=outcome.case.bandwidth, op_seconds=outcome.case.op_seconds
+        )
+        old = simulate(case, bad.devices).step_time
+        assert outcome.other_step_time == min(old, place(case, "etf").step_time)
+    assert any(each.other_step_time < 0.9 * bad.step_time for each in outcomes[1:3])
+
+
+def test_nothing_is_run_again_once_the_time_is_spent():
+    problem = fork()
+    bad = placement_of(problem, [0, 1, 1, 0], method="etf", wall_seconds=0.0)
+    ticks = iter(range(1000))
+    outcomes = sensitivity(
+        placement_of(problem, APART), [bad], budget_seconds=1.0, clock=lambda: next(ticks)
+    )
+    for outcome in outcomes:
+        case = scaled_problem(
+            problem, bandwidth=outcome.case.bandwidth, op_seconds=outcome.case.op_seconds
+        )
+        assert outcome.other_step_time == simulate(case, bad.devices).step_time
+
+
+def test_the_quickest_are_run_again_and_searches_never():
+    problem = fork()
+    seconds = {"single": 0.5, "etf": 0.1, "heft": 0.5, "annealing": 0.0, "pairwise": 0.0}
+    found = [
+        placement_of(problem, APART, method=method, wall_seconds=took)
+        for method, took in seconds.items()
+    ]
+    assert run_again(found, 0.7) == ["etf", "single"]
+    greedy = replace(found[-1], settings={"samples": 0})
+    assert run_again([*found[:-1], greedy], 0.7) == ["pairwise", "etf", "single"]
+
+
+def test_what_does_not_fit_never_wins():
+    # On one device 6 bytes of parameters would be too many.
+    graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 3, "b": 3})
+    problem = make_problem(graph, make_cluster(2, memory=5))
+    single = placement_of(problem, [0, 0], method="annealing")
+    for outcome in sensitivity(placement_of(problem, [0, 1]), [single]):
+        assert (outcome.other, outcome.other_step_time) == (None, np.inf)
+        assert outcome.stands
+    (alone, *_) = sensitivity(single, [])
+    assert (alone.step_time, alone.other, alone.margin) == (np.inf, None, 0.0)
+
+
+@given(example=placed(max_ops=20), factor=st.sampled_from([0.5, 2.0]))
+def test_a_step_in_which_everything_takes_twice_as_long_takes_twice_as_long(example, factor):
+    problem, devices = example
+    still = {"latency_seconds": 0.0, "overhead_seconds": 0.0}
+    cluster = problem.cluster
+    cluster = replace(
+        cluster,
+        devices=tuple(replace(each, launch_overhead_seconds=0.0) for each in cluster.devices),
+        channels=tuple(replace(each, **still) for each in cluster.channels),
+    )
+    problem = replace(problem, cluster=cluster, grouping=problem.op_group)
+    step_time = simulate(problem, devices).step_time
+    assume(np.isfinite(step_time))
+    scaled = scaled_problem(problem, bandwidth=1 / factor, op_seconds=factor)
+    assert simulate(scaled, devices).step_time == pytest.approx(factor * step_time)
+
+
+def test_a_scaled_problem_keeps_groups_pins_and_memory():
+    problem = replace(fork(), grouping=np.array([0, 0, 1, 1]), pins={1: 1})
+    scaled = scaled_problem(problem, bandwidth=0.5)
+    np.testing.assert_array_equal(scaled.op_group, problem.op_group)
+    np.testing.assert_array_equal(scaled.allowed, problem.allowed)
+    np.testing.assert_array_equal(scaled.memory_limit, problem.memory_limit)
+    assert [channel.bandwidth for channel in scaled.cluster.channels] == [5.0, 5.0]
+
+
+def test_other_placers_are_run_until_their_time_is_spent():
+    problem = fork()
+    every = others(problem, ("single", "cpu", "etf"))
+    assert [each.method for each in every.placements] == ["single", "etf"]
+    assert list(every.left_out) == ["cpu"]
+    ticks = iter(range(100))
+    few = others(problem, ("single", "etf", "heft"), budget_seconds=2.0, clock=lambda: next(ticks))
+    assert [each.method for each in few.placements] == ["single"]
+    assert few.left_out == dict.fromkeys(
+        ["etf", "heft"], "the 2 s for the other placers were spent"
+    )
+
+
+def test_the_policy_is_compared_with_where_its_code_is_compiled_anyhow():
+    assert quick_placers("auto")[:5] == ("single", "expert", "etf", "heft", "pairwise")
+    assert "pairwise" not in quick_placers("etf")
+    assert not {"annealing", "auto", "exact", "placeto"} & set(quick_placers("auto"))
+    assert CASES[0].name == "as believed"

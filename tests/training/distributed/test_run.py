@@ -1,0 +1,136 @@
+"""Training runs with real workers, which are killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from benchmarks.processes import descendants, ray_workers
+from placeto import PlacetoError, save_cluster, save_graph
+from placeto.distributed import ray_session
+from placeto.training import TrainingConfig, train
+from placeto.training.config import ColocRLConfig
+from placeto.training.distributed import Scheme, train_with_workers
+from tests.training.distributed.problems import TOYS
+from tests.training.test_run import assert_every_file_is_whole, content, interrupt_at
+
+CONFIG = TrainingConfig(
+    updates=12, episodes=4, rounds=1, width=4, initial_placement="random", checkpoint_every=2
+)
+
+
+@pytest.fixture(scope="module")
+def _ray():
+    with ray_session(None, 4):
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What a run without workers leaves."""
+    directory = tmp_path_factory.mktemp("whole")
+    train(TOYS, CONFIG, directory)
+    return content(directory)
+
+
+def killing(directory, at, checkpoint_every=2):
+    """Watches a run: kills a worker after some updates, and looks at every checkpoint."""
+    seen = []
+
+    def watch(report, seconds_left):
+        seen.append(report.update)
+        saved = directory / "trainer.pt"
+        last = torch.load(saved, weights_only=True)["updates"] if saved.exists() else 0
+        before = report.update - 1
+        assert last == before - before % checkpoint_every
+        if report.update in at:
+            os.kill(ray_workers()[0], signal.SIGKILL)
+
+    watch.seen = seen
+    return watch
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_run_with_a_worker_is_the_run_without(tmp_path, whole):
+    """One that is interrupted goes on with or without workers."""
+    with pytest.raises(KeyboardInterrupt):
+        train_with_workers(TOYS, CONFIG, tmp_path, scheme=Scheme(1), progress=interrupt_at(1 + 5))
+    assert not ray_workers()
+    assert torch.load(tmp_path / "trainer.pt", weights_only=True)["updates"] == 5
+    with pytest.raises(KeyboardInterrupt):
+        train(TOYS, CONFIG, tmp_path, progress=interrupt_at(2))
+    train_with_workers(TOYS, CONFIG, tmp_path, scheme=Scheme(1))
+    assert_every_file_is_whole(tmp_path)
+    assert content(tmp_path) == whole
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_run_whose_workers_are_killed_is_the_run_without(tmp_path, whole):
+    lines = []
+    watch = killing(tmp_path, at=(3, 6, 9))
+    train_with_workers(TOYS, CONFIG, tmp_path, scheme=Scheme(2), progress=lines.append, watch=watch)
+    assert sum("died; another takes its place" in line for line in lines) == 3
+    assert watch.seen == [*range(1, 13)]
+    assert content(tmp_path) == whole
+    assert not ray_workers()
+
+
+@pytest.mark.usefixtures("_ray")
+def test_an_asynchronous_run_whose_processes_are_killed_finds_the_optimum(tmp_path):
+    """Controllers and their workers die; each update is made once. The optimum is 30 ms."""
+    config = ColocRLConfig(updates=80, episodes=16, width=8, entropy_bonus=0.1, checkpoint_every=10)
+    watch = killing(tmp_path, at=(20, 50), checkpoint_every=10)
+    scheme = Scheme(1, "asynchronous", 2)
+    trainer = train_with_workers(TOYS[:1], config, tmp_path, scheme=scheme, watch=watch)
+    assert watch.seen == [*range(1, 81)]
+    assert trainer.episodes == 80 * 16
+    assert trainer.best == [pytest.approx(0.03)]
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["update"] for row in rows] == watch.seen
+    assert {row["controller"] for row in rows} == {0, 1}
+    assert max(row["staleness"] for row in rows) > 0
+    assert sum(row["step_time"] for row in rows[-5:]) / 5 < 0.0315
+    with pytest.raises(PlacetoError, match="mode asynchronous, controllers 2, not mode synchr"):
+        train(TOYS[:1], replace(config, updates=81), tmp_path)
+    assert not ray_workers()
+
+
+def test_what_cannot_be_trained_so_starts_nothing(tmp_path):
+    with pytest.raises(PlacetoError, match="but an update has 4 episodes to share"):
+        train_with_workers(TOYS, CONFIG, tmp_path / "run", scheme=Scheme(5))
+    assert not (tmp_path / "run").exists()
+
+
+COMMAND = (
+    *("train", "--graphs", "fork.json", "--cluster", "toy.yaml", "--grouping", "none"),
+    *("--updates", "12", "--episodes", "4", "--rounds", "1", "--width", "4"),
+    *("--initial-placement", "random", "--checkpoint-every", "2", "-o", "run"),
+)
+
+
+def test_a_driver_that_is_killed_goes_on_where_it_was(tmp_path):
+    save_graph(TOYS[0].graph, tmp_path / "fork.json")
+    save_cluster(TOYS[0].cluster, tmp_path / "toy.yaml")
+    train(TOYS[:1], CONFIG, tmp_path / "alone")
+    command = [sys.executable, "-m", "placeto", *COMMAND, "--workers", "1", "--json"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        while not metrics.exists() or metrics.read_bytes().count(b"\n") < 3:
+            assert process.poll() is None
+            time.sleep(0.001)
+        started = descendants(process.pid)
+        process.kill()
+    assert_every_file_is_whole(tmp_path / "run")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["updates"] == 12
+    assert "starting 1 worker" in done.stderr
+    assert content(tmp_path / "run") == content(tmp_path / "alone")
+    # Ray's processes end with the one that started them.
+    assert started
+    assert not [each for each in started if each.alive()]
