@@ -8,13 +8,13 @@ DEMO_SECONDS ?= 40
 FAMILIES := family:cifar10 family:nmt family:ptb family:transformer
 
 .PHONY: demo test test-deep lint format docs dist graphs results papers instances speed measured \
-	policy transfer lock clean
+	policy transfer ray report-pictures lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
 		--output demo.json --save demo
 
-test: $(INSTALLED)
+test: $(INSTALLED) $(VENV)/browser
 	$(BIN)/python -m pytest -n 2
 
 # Thousands of random problems instead of hundreds.
@@ -86,6 +86,15 @@ transfer: $(INSTALLED)
 	$(BIN)/python -m benchmarks.transfer
 	$(BIN)/python -m benchmarks.readme
 
+# What one, two and four workers of Ray gain, and what it costs if they are killed.
+ray: $(INSTALLED)
+	$(BIN)/python -m benchmarks.ray_scaling
+	$(BIN)/python -m benchmarks.ray_faults
+
+# The README's pictures of a report.
+report-pictures: $(INSTALLED) $(VENV)/browser
+	$(BIN)/python -m benchmarks.report_pictures
+
 # Every version, for `make` to install by. Three are pinned by hand: the newest would not fit together.
 lock: $(INSTALLED)
 	mkdir -p build
@@ -100,6 +109,11 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
 	touch $@
+
+# A browser for the tests of reports, unless the machine has one.
+$(VENV)/browser: | $(INSTALLED)
+	$(BIN)/python -m benchmarks.browser
+	mkdir -p $@
 
 clean:
 	rm -rf $(VENV) build dist demo demo.json
