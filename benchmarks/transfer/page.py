@@ -10,6 +10,7 @@ from benchmarks.transfer.points import (
     HEADROOM,
     NO_WORSE,
     Point,
+    Problem,
     duels,
     geometric_mean,
     headline,
@@ -23,8 +24,8 @@ ZERO_SHOT = (GREEDY, BEST_OF)
 TITLE = """# Policies on graphs that they have not seen
 
 Test graphs of the families alone, which no policy was trained or validated on: {problems} of
-{planned} problems so far ({graphs} graphs, clusters {clusters}). Simulated step times, groups
-`auto`. {policies} Runs follow one after the other, and each may use all cores: {machine}.
+{planned} problems so far ({graphs} graphs, clusters {clusters}; groups {groups}). Simulated step
+times. {policies} Runs follow one after the other, and each may use all cores: {machine}.
 
 Written by `python -m benchmarks.transfer`; all {runs} runs are in `transfer.json`.
 """
@@ -42,25 +43,33 @@ def page(document: Mapping[str, Any], planned: int) -> str:
     clusters = list(dict.fromkeys(run["cluster"] for run in document["runs"]))
     new = unseen_clusters(policies, clusters) if headline(policies) else set()
     main = [p for p in found if p.policy == "" or p.policy in headline(policies)]
-    seen = [point for point in main if point.cluster not in new]
-    unseen = [point for point in main if point.cluster in new]
+    groupings = list(dict.fromkeys(point.groups for point in found))
     heading = TITLE.format(
         problems=len(problems),
         planned=planned,
         graphs=len({problem[:2] for problem in problems}),
         clusters=", ".join(f"`{cluster}`" for cluster in clusters),
+        groups=" and ".join(_groups(groups) for groups in groupings),
         policies=_policies(policies),
         machine=document["machine"],
         runs=len(document["runs"]),
     )
-    sections = {
-        "Families and clusters as in training": step_times(seen),
-        "As it is, and trained on the graph": trained_on_the_graph(seen),
-        "`auto` against `annealing`": searches(main),
-        "A family that the policy has not seen": new_family(found, policies),
-        "A cluster that the policies have not seen": _clusters(new) + step_times(unseen),
-        "Seeds of the training": seeds(seen, headline(policies)),
-    }
+    sections = {}
+    for groups in groupings:
+        of_groups = [point for point in main if point.groups == groups]
+        seen = [point for point in of_groups if point.cluster not in new]
+        unseen = [point for point in of_groups if point.cluster in new]
+        apart = [point for point in found if point.groups == groups]
+        parts = {
+            "Families and clusters as in training": step_times(seen),
+            "As it is, and trained on the graph": trained_on_the_graph(seen),
+            "`auto` against `annealing`": searches(of_groups),
+            "A family that the policy has not seen": new_family(apart, policies),
+            "A cluster that the policies have not seen": _clusters(new) + step_times(unseen),
+            "Seeds of the training": seeds(seen, headline(policies)),
+        }
+        sections |= {f"{title}: groups {_groups(groups)}": text for title, text in parts.items()}
+    sections["How fine the groups are"] = fineness(main)
     return heading + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items() if text)
 
 
@@ -199,6 +208,33 @@ def seeds(chosen: Sequence[Point], names: Sequence[str]) -> str:
     return table(["step time over the best known", *families, "all"], rows)
 
 
+def fineness(chosen: Sequence[Point]) -> str:
+    """A row a method: its step time with other groups over that with the first ones."""
+    first, *others = dict.fromkeys(point.groups for point in chosen)
+    families = _families(chosen)
+    rows = []
+    for groups in others:
+        for method in dict.fromkeys(point.method for point in chosen):
+            times: dict[str, dict[tuple[Any, ...], float]] = {first: {}, groups: {}}
+            for p in chosen:
+                if p.method == method and p.groups in times and math.isfinite(p.step_time):
+                    times[p.groups][*p.problem[:3], p.policy, p.seed] = p.step_time
+            found = {
+                key: time / times[first][key]
+                for key, time in times[groups].items()
+                if key in times[first]
+            }
+            if found:
+                means = [
+                    _number(geometric_mean([found[key] for key in found if key[0] in column]))
+                    for column in (*([family] for family in families), families)
+                ]
+                rows.append([f"`{method}`, {_groups(groups)}", *means, str(len(found))])
+    if not rows:
+        return ""
+    return table([f"step time over that with {_groups(first)}", *families, "all", "runs"], rows)
+
+
 def _cell(chosen: Sequence[Point], method: str, families: Sequence[str]) -> str:
     own = [p for p in chosen if p.method == method and p.family in families]
     fits = [point for point in own if math.isfinite(point.step_time)]
@@ -209,7 +245,11 @@ def _cell(chosen: Sequence[Point], method: str, families: Sequence[str]) -> str:
     return mean if ran == planned else f"{mean} ({ran})"
 
 
-def _problems(chosen: Sequence[Point], families: Sequence[str]) -> set[tuple[str, str, str]]:
+def _groups(groups: str) -> str:
+    return f"`{groups}`" if groups == "auto" else f"at most {groups}"
+
+
+def _problems(chosen: Sequence[Point], families: Sequence[str]) -> set[Problem]:
     return {point.problem for point in chosen if point.family in families}
 
 

@@ -10,7 +10,7 @@ from benchmarks.transfer.study import FAMILIES
 
 HEADROOM = 0.97
 NO_WORSE = 1.001
-Problem = tuple[str, str, str]
+Problem = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Point:
     """What a method found for a problem.
 
     Attributes:
-        problem: family, graph, cluster.
+        problem: family, graph, cluster, groups.
         method: with its budget, if it has one.
         policy: its name; "" for methods without.
         seed: of a search.
@@ -48,6 +48,11 @@ class Point:
         return self.problem[2]
 
     @property
+    def groups(self) -> str:
+        """The problem's groups: `auto`, or at most how many."""
+        return self.problem[3]
+
+    @property
     def relative(self) -> float:
         """Step time over the best known."""
         return self.step_time / self.best_known
@@ -62,7 +67,7 @@ def points(document: Mapping[str, Any]) -> list[Point]:
     """A point for each run that found a placement of a problem on which any method found one."""
     by_problem: dict[Problem, list[dict[str, Any]]] = defaultdict(list)
     for run in document["runs"]:
-        by_problem[run["family"], run["graph"], run["cluster"]].append(run)
+        by_problem[run["family"], run["graph"], run["cluster"], run["groups"]].append(run)
     found = []
     for problem, runs in by_problem.items():
         times = [_time(run) for run in runs]
