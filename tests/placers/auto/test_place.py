@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from threading import Event
 
 import numba
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
-from placeto.placers import PLACERS, Incumbent
+from placeto.placers import PLACERS, Incumbent, registry
 from placeto.placers.auto import AutoConfig, search
 from placeto.placers.auto import place as module
 from placeto.placers.auto.chain import BEST_STEP_TIME
@@ -214,6 +215,22 @@ def test_the_budget_begins_when_all_is_compiled(monkeypatch):
     place(generator.diamond(), "auto", budget_seconds=50.0, clock=clock)
     assert events[0] == "prepared"
     assert events.count("prepared") == 1
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_compiling_is_told_if_it_takes_long(monkeypatch, slow):
+    told, compiled = [], Event()
+    placer = replace(PLACERS["auto"], prepare=(lambda: compiled.wait(60)) if slow else compiled.set)
+
+    def progress(message):
+        told.append(message)
+        compiled.set()
+
+    monkeypatch.setitem(PLACERS, "auto", placer)
+    monkeypatch.setattr(registry, "SLOW_SECONDS", 0.05 if slow else 60.0)
+    place(generator.diamond(), "auto", 50.0, progress=progress, settings={"max_evaluations": 20})
+    assert ("compiling, once after an installation" in told[0]) is slow
+    assert compiled.is_set()
 
 
 def test_preparing_runs_every_part(monkeypatch):
