@@ -195,16 +195,17 @@ def new_family(found: Sequence[Point], policies: Mapping[str, Any]) -> str:
 
 def seeds(chosen: Sequence[Point], names: Sequence[str]) -> str:
     """A row a policy of the headline: step time over the best known."""
+    found = {name: [point for point in chosen if point.policy == name] for name in names}
+    ran = {name: own for name, own in found.items() if own}
+    if len(ran) < 2:
+        return ""
     families = _families(chosen)
     columns = [*([family] for family in families), families]
     rows = [
         [f"{name}, `{method}`", *(_cell(own, method, column) for column in columns)]
         for method in ZERO_SHOT
-        for name in names
-        if (own := [point for point in chosen if point.policy == name])
+        for name, own in ran.items()
     ]
-    if len(names) < 2 or not rows:
-        return ""
     return table(["step time over the best known", *families, "all"], rows)
 
 

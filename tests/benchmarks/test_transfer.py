@@ -191,6 +191,7 @@ def test_finer_groups_are_other_problems():
     section = text.split("## Families and clusters as in training: groups at most 300")[1]
     # Nothing but `etf` ran with them: it is the best known there.
     assert "| `etf` | 1.000 | 1.000 | 0.5 |" in section.split("##")[0]
+    assert text.count("## Seeds") == 1
     fineness = text.split("## How fine the groups are")[1]
     assert "| `etf`, at most 300 | - | 0.500 | 0.500 | 2 |" in fineness
     assert "`single`" not in fineness

@@ -195,12 +195,40 @@ def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
         ({"chains": -1}, "chains is -1"),
         ({"max_evaluations": 0}, "max_evaluations is 0"),
         ({"first_temperature": 1e-4}, "temperatures fall from 0.0001 to 0.0003"),
-        ({"last_temperature": 0.0}, "temperatures fall from 0.01 to 0.0"),
+        ({"last_temperature": 0.0}, "temperatures fall from 0.02 to 0.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(nmt, settings, message):
     with pytest.raises(PlacetoError, match=message):
         place(nmt, "auto", settings=settings)
+
+
+def test_the_longer_a_search_the_hotter_it_begins():
+    config = AutoConfig(first_temperature=0.02, last_temperature=0.0002)
+    assert config.temperature(0.0, 100) == pytest.approx(0.02)
+    assert config.temperature(0.5, 100) == pytest.approx(0.002)
+    assert config.temperature(0.0, 400) == pytest.approx(0.04)
+    assert config.temperature(0.0, 1e6) == pytest.approx(0.08)
+    for placements in (0, 1e-3, 100, 1e6):
+        assert config.temperature(1.0, placements) == pytest.approx(0.0002)
+    assert config.temperature(0.3, 0) == pytest.approx(0.0002)
+
+
+def test_how_long_a_search_will_be(nmt, monkeypatch):
+    expected = []
+
+    def noted(self, spent, placements):
+        expected.append(placements)
+        return 0.001
+
+    monkeypatch.setattr(AutoConfig, "temperature", noted)
+    incumbent = found(nmt, 2000, samples=0)
+    # All that is left of 2,000 placements once the starts are simulated.
+    starts = 2000 - expected[-1] * nmt.num_groups
+    assert expected[0] == 0
+    assert expected[1:] == pytest.approx([expected[-1]] * (len(expected) - 1))
+    assert 10 < starts < 500
+    assert incumbent.evaluations >= 2000
 
 
 def test_the_budget_begins_when_all_is_compiled(monkeypatch):
