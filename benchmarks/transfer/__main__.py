@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from benchmarks.transfer.page import page
+from benchmarks.transfer.page import page, summary
 from benchmarks.transfer.plot import draw
 from benchmarks.transfer.study import (
     BUDGETS,
@@ -28,6 +28,7 @@ def run(plan: Plan, runs: Path, text: Path, picture: Path, planned: int) -> None
     """Does what is missing and writes the page and the picture."""
     document = conduct(plan, runs)
     text.write_text(page(document, planned))
+    text.with_name("transfer_short.md").write_text(summary(document))
     draw(document, picture)
 
 

@@ -14,7 +14,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_tables_of_the_readme_are_those_of_the_results():
-    assert len(BLOCK.findall(TEXT)) == 6
+    assert len(BLOCK.findall(TEXT)) == 7
     assert filled(TEXT) == TEXT
 
 
