@@ -110,25 +110,31 @@ def duel_table(chosen: Sequence[Point]) -> str:
 
 
 def step_times(chosen: Sequence[Point]) -> str:
-    """Geometric means of step time over the best known: a row a method, a column a family."""
-    families = _families(chosen)
-    if not families:
+    """Geometric means of step time over the best known: a row a method, a column a family.
+
+    Of problems that were searched, if there are any: the best known of others says little.
+    """
+    if not chosen:
         return ""
+    searched = {point.problem for point in chosen if point.searched}
+    known = [point for point in chosen if point.problem in searched] if searched else chosen
+    families = _families(known)
     columns = [*([family] for family in families), families]
     rows = [
         [
             f"`{method}`",
-            *(_cell(chosen, method, column) for column in columns),
-            _seconds([point.wall_seconds for point in chosen if point.method == method]),
+            *(_cell(known, method, column) for column in columns),
+            _seconds([point.wall_seconds for point in known if point.method == method]),
         ]
-        for method in dict.fromkeys(point.method for point in chosen)
+        for method in dict.fromkeys(point.method for point in known)
     ]
-    counts = [str(len(_problems(chosen, column))) for column in columns]
+    counts = [str(len(_problems(known, column))) for column in columns]
     rows.append(["problems", *counts, ""])
     return table(["step time over the best known", *families, "all", "seconds"], rows) + (
         "\nGeometric means; in brackets on how many problems, where a method has not run on all or "
         "found nothing that fits in memory on some. Seconds: to find a placement, median.\n\n"
-        f"{ahead(chosen, families)}"
+        f"Of {len({point.problem for point in chosen})} problems, searched or not:\n\n"
+        f"{ahead(chosen, _families(chosen))}"
     )
 
 

@@ -24,6 +24,7 @@ class Point:
         seed: of a search.
         step_time: seconds; infinite where it found nothing that fits in memory.
         best_known: the shortest step time that any run of the study found, in seconds.
+        searched: whether a search ran on the problem.
         single: seconds of the best single device; infinite where none fits.
         wall_seconds: it took.
     """
@@ -34,6 +35,7 @@ class Point:
     seed: int
     step_time: float
     best_known: float
+    searched: bool
     single: float
     wall_seconds: float
 
@@ -74,6 +76,7 @@ def points(document: Mapping[str, Any]) -> list[Point]:
         best = min(times)
         if not math.isfinite(best):
             continue
+        searched = any(run["budget_seconds"] for run in runs)
         single = next((_time(run) for run in runs if run["method"] == "single"), math.inf)
         found += [
             Point(
@@ -83,6 +86,7 @@ def points(document: Mapping[str, Any]) -> list[Point]:
                 run["seed"],
                 time,
                 best,
+                searched,
                 single,
                 run["wall_seconds"],
             )
