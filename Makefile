@@ -76,7 +76,7 @@ measured: $(INSTALLED)
 policy: $(INSTALLED)
 	for family in $(FAMILIES); do $(BIN)/placeto extract $$family || exit; done
 	$(BIN)/placeto train --agent pairwise --graphs $(FAMILIES) \
-		--cluster k80x2 k80x4 k80x8 k80x2-cpu --output build/policy
+		--cluster k80x2 k80x4 k80x8 k80x2-cpu --seed 1 --output build/policy
 	cp build/policy/policy.json placeto/data/policies/pairwise.json
 	cp build/policy/policy.safetensors placeto/data/policies/pairwise.safetensors
 

@@ -3,13 +3,14 @@
 import argparse
 from pathlib import Path
 
-from benchmarks.transfer.page import page
+from benchmarks.transfer.page import page, summary
 from benchmarks.transfer.plot import draw
 from benchmarks.transfer.study import (
     BUDGETS,
     CLUSTERS,
     FAMILIES,
     FINE_TUNED,
+    GROUPS,
     TRAINED,
     Plan,
     conduct,
@@ -19,7 +20,7 @@ from placeto.zoo.families import SPLITS
 
 FOLDER = Path(__file__).parents[1] / "results"
 PICTURE = Path(__file__).parents[2] / "docs" / "transfer.png"
-PLANNED = len(FAMILIES) * SPLITS["test"] * len(CLUSTERS)
+PLANNED = len(FAMILIES) * SPLITS["test"] * len(CLUSTERS) * len(GROUPS)
 QUICK = ("layered", "series_parallel")
 
 
@@ -27,6 +28,7 @@ def run(plan: Plan, runs: Path, text: Path, picture: Path, planned: int) -> None
     """Does what is missing and writes the page and the picture."""
     document = conduct(plan, runs)
     text.write_text(page(document, planned))
+    text.with_name("transfer_short.md").write_text(summary(document))
     draw(document, picture)
 
 
@@ -47,6 +49,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--families", nargs="+", default=FAMILIES)
     parser.add_argument("--clusters", nargs="+", default=CLUSTERS)
+    parser.add_argument("--groups", nargs="+", default=GROUPS, help="`auto`, or at most how many")
     parser.add_argument("--graphs-per-family", type=int, default=SPLITS["test"], metavar="N")
     parser.add_argument(
         "--budgets", nargs="*", type=float, default=BUDGETS, help="seconds of the searches"
@@ -72,7 +75,7 @@ if __name__ == "__main__":
         build = Path("build")
         build.mkdir(exist_ok=True)
         run(
-            Plan(chosen, QUICK, CLUSTERS[:1], 1, (1.0,), (16,)),
+            Plan(chosen, QUICK, CLUSTERS[:1], GROUPS[:1], 1, (1.0,), (16,)),
             build / "transfer.json",
             build / "transfer.md",
             build / "transfer.png",
@@ -84,6 +87,7 @@ if __name__ == "__main__":
             chosen,
             wanted.families,
             wanted.clusters,
+            wanted.groups,
             wanted.graphs_per_family,
             wanted.budgets,
             wanted.placements,

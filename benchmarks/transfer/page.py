@@ -10,6 +10,7 @@ from benchmarks.transfer.points import (
     HEADROOM,
     NO_WORSE,
     Point,
+    Problem,
     duels,
     geometric_mean,
     headline,
@@ -20,11 +21,13 @@ from benchmarks.transfer.points import (
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, SCRATCH, TUNED
 
 ZERO_SHOT = (GREEDY, BEST_OF)
+DUELS = ["`auto` over `annealing`", "runs", "no worse", "step time", "with headroom"]
+DUELS += ["their step time", "best known"]
 TITLE = """# Policies on graphs that they have not seen
 
 Test graphs of the families alone, which no policy was trained or validated on: {problems} of
-{planned} problems so far ({graphs} graphs, clusters {clusters}). Simulated step times, groups
-`auto`. {policies} Runs follow one after the other, and each may use all cores: {machine}.
+{planned} problems so far ({graphs} graphs, clusters {clusters}; groups {groups}). Simulated step
+times. {policies} Runs follow one after the other, and each may use all cores: {machine}.
 
 Written by `python -m benchmarks.transfer`; all {runs} runs are in `transfer.json`.
 """
@@ -42,48 +45,96 @@ def page(document: Mapping[str, Any], planned: int) -> str:
     clusters = list(dict.fromkeys(run["cluster"] for run in document["runs"]))
     new = unseen_clusters(policies, clusters) if headline(policies) else set()
     main = [p for p in found if p.policy == "" or p.policy in headline(policies)]
-    seen = [point for point in main if point.cluster not in new]
-    unseen = [point for point in main if point.cluster in new]
+    groupings = list(dict.fromkeys(point.groups for point in found))
     heading = TITLE.format(
         problems=len(problems),
         planned=planned,
         graphs=len({problem[:2] for problem in problems}),
         clusters=", ".join(f"`{cluster}`" for cluster in clusters),
+        groups=" and ".join(_groups(groups) for groups in groupings),
         policies=_policies(policies),
         machine=document["machine"],
         runs=len(document["runs"]),
     )
-    sections = {
-        "Families and clusters as in training": step_times(seen),
-        "As it is, and trained on the graph": trained_on_the_graph(seen),
-        "`auto` against `annealing`": searches(main),
-        "A family that the policy has not seen": new_family(found, policies),
-        "A cluster that the policies have not seen": _clusters(new) + step_times(unseen),
-        "Seeds of the training": seeds(seen, headline(policies)),
-    }
+    sections = {}
+    for groups in groupings:
+        of_groups = [point for point in main if point.groups == groups]
+        seen = [point for point in of_groups if point.cluster not in new]
+        unseen = [point for point in of_groups if point.cluster in new]
+        apart = new_family([p for p in found if p.groups == groups], policies)
+        parts = {
+            "Families and clusters as in training": step_times(seen),
+            "As it is, and trained on the graph": trained_on_the_graph(seen),
+            "`auto` against `annealing`": searches(of_groups),
+            "A family that the policy has not seen": step_times(apart),
+            "A cluster that the policies have not seen": _clusters(new) + step_times(unseen),
+            "Seeds of the training": seeds(seen, headline(policies)),
+        }
+        sections |= {f"{title}: groups {_groups(groups)}": text for title, text in parts.items()}
+    sections["How fine the groups are"] = fineness(main)
     return heading + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items() if text)
 
 
+def summary(document: Mapping[str, Any]) -> str:
+    """The two tables of what the study is for: the first answer, and the search behind it."""
+    found, policies = points(document), document["policies"]
+    main = [p for p in found if p.policy == "" or p.policy in headline(policies)[:1]]
+    new = unseen_clusters(policies, {point.cluster for point in found})
+    first = found[0].groups
+    kinds = {
+        "as in training": [p for p in main if p.cluster not in new],
+        "on an unseen cluster": [p for p in main if p.cluster in new],
+        "of an unseen family": new_family(found, policies),
+    }
+    families = _families(found)
+    rows = []
+    for kind, points_of_kind in kinds.items():
+        own = [point for point in points_of_kind if point.groups == first]
+        for method in ZERO_SHOT:
+            pairs = [nearest(own, method, family) for family in families]
+            cells = [f"{pair[0]:.3f} (`{pair[1]}`)" if pair else "-" for pair in pairs]
+            if any(pairs):
+                rows.append([f"`{method}`, {kind}", *cells, str(len(_problems(own, families)))])
+    header = ["step time over that of the nearest heuristic", *families, "problems"]
+    return table(header, rows) + f"\n{duel_table(main)}"
+
+
+def duel_table(chosen: Sequence[Point]) -> str:
+    """A row a number of groups and a budget: `auto` against `annealing` on all problems."""
+    rows = [
+        [f"groups {_groups(groups)}: {row[0]}", *row[1:]]
+        for groups in dict.fromkeys(point.groups for point in chosen)
+        for row in duel_rows([point for point in chosen if point.groups == groups], ["all"])
+    ]
+    return table(DUELS, rows)
+
+
 def step_times(chosen: Sequence[Point]) -> str:
-    """Geometric means of step time over the best known: a row a method, a column a family."""
-    families = _families(chosen)
-    if not families:
+    """Geometric means of step time over the best known: a row a method, a column a family.
+
+    Of problems that were searched, if there are any: the best known of others says little.
+    """
+    if not chosen:
         return ""
+    searched = {point.problem for point in chosen if point.searched}
+    known = [point for point in chosen if point.problem in searched] if searched else chosen
+    families = _families(known)
     columns = [*([family] for family in families), families]
     rows = [
         [
             f"`{method}`",
-            *(_cell(chosen, method, column) for column in columns),
-            _seconds([point.wall_seconds for point in chosen if point.method == method]),
+            *(_cell(known, method, column) for column in columns),
+            _seconds([point.wall_seconds for point in known if point.method == method]),
         ]
-        for method in dict.fromkeys(point.method for point in chosen)
+        for method in dict.fromkeys(point.method for point in known)
     ]
-    counts = [str(len(_problems(chosen, column))) for column in columns]
+    counts = [str(len(_problems(known, column))) for column in columns]
     rows.append(["problems", *counts, ""])
     return table(["step time over the best known", *families, "all", "seconds"], rows) + (
         "\nGeometric means; in brackets on how many problems, where a method has not run on all or "
         "found nothing that fits in memory on some. Seconds: to find a placement, median.\n\n"
-        f"{ahead(chosen, families)}"
+        f"Of {len({point.problem for point in chosen})} problems, searched or not:\n\n"
+        f"{ahead(chosen, _families(chosen))}"
     )
 
 
@@ -91,24 +142,30 @@ def ahead(chosen: Sequence[Point], families: Sequence[str]) -> str:
     """Where the policy as it is stands against the heuristic that comes nearest to it."""
     lines = []
     for method in ZERO_SHOT:
-        texts, leads = [], 0
-        for family in families:
-            own = [point for point in chosen if point.family == family]
-            against = {
-                heuristic: geometric_mean(list(found.values()))
-                for heuristic in HEURISTICS
-                if (found := ratios(own, method, heuristic))
-            }
-            if against:
-                nearest = max(against, key=lambda heuristic: against[heuristic])
-                leads += against[nearest] < 1
-                texts.append(f"{family} {against[nearest]:.3f} (`{nearest}`)")
-        if texts:
+        found = {family: nearest(chosen, method, family) for family in families}
+        known = {family: pair for family, pair in found.items() if pair is not None}
+        if known:
+            leads = sum(ratio < 1 for ratio, _ in known.values())
+            texts = [f"{family} {ratio:.3f} (`{name}`)" for family, (ratio, name) in known.items()]
             lines.append(
                 f"- `{method}` is ahead of every heuristic in {leads} of {len(texts)} families. "
                 f"Its step time over that of the nearest heuristic: {', '.join(texts)}.\n"
             )
     return "".join(lines)
+
+
+def nearest(chosen: Sequence[Point], method: str, family: str) -> tuple[float, str] | None:
+    """A method's step time over that of the heuristic that comes nearest to it, and which that is.
+
+    A geometric mean over a family's problems; None where one of the two has not run.
+    """
+    own = [point for point in chosen if point.family == family]
+    against = [
+        (geometric_mean(list(found.values())), heuristic)
+        for heuristic in HEURISTICS
+        if (found := ratios(own, method, heuristic))
+    ]
+    return max(against, default=None)
 
 
 def trained_on_the_graph(chosen: Sequence[Point]) -> str:
@@ -138,18 +195,31 @@ def trained_on_the_graph(chosen: Sequence[Point]) -> str:
 
 def searches(chosen: Sequence[Point]) -> str:
     """A row a budget and family: how `auto` fares against `annealing` in the same seconds."""
+    rows = duel_rows(chosen, ["all", *_families(chosen)])
+    if not rows:
+        return ""
+    return table(DUELS, rows) + (
+        f"\nNo worse: at most {NO_WORSE - 1:.1%} slower. Step time: geometric mean of `auto`'s "
+        "over `annealing`'s, equal wall-clock time, both cores, one after the other. Headroom: "
+        f"the best known placement is below {HEADROOM} of one device. Best known: of any run, "
+        "over `annealing`'s where there is headroom: no search could be ahead by more.\n"
+    )
+
+
+def duel_rows(chosen: Sequence[Point], families: Sequence[str]) -> list[list[str]]:
+    """Of each budget and family, or `all`, what `searches` shows."""
     rows = []
     budgets = sorted(
         {float(p.method.split()[1]) for p in chosen if p.method.startswith("auto, ")},
     )
     for budget in budgets:
         found = duels(chosen, f"auto, {budget:g} s", f"annealing, {budget:g} s")
-        for name in ("all", *_families(chosen)):
+        for name in families:
             own = [(point, ratio) for point, ratio in found if name in ("all", point.family)]
             if not own:
                 continue
             fine = sum(ratio <= NO_WORSE for _, ratio in own)
-            room = [ratio for point, ratio in own if point.has_headroom]
+            room = [(point, ratio) for point, ratio in own if point.has_headroom]
             rows.append(
                 [
                     f"{budget:g} s, {name}",
@@ -157,21 +227,15 @@ def searches(chosen: Sequence[Point]) -> str:
                     f"{fine / len(own):.0%}",
                     _number(geometric_mean(_finite([ratio for _, ratio in own]))),
                     str(len(room)),
-                    _number(geometric_mean(_finite(room))),
+                    _number(geometric_mean(_finite([ratio for _, ratio in room]))),
+                    _number(geometric_mean(_finite([r / p.relative for p, r in room]))),
                 ]
             )
-    if not rows:
-        return ""
-    header = ["", "runs", "no worse", "step time", "with headroom", "their step time"]
-    return table(header, rows) + (
-        f"\nNo worse: at most {NO_WORSE - 1:.1%} slower. Step time: geometric mean of `auto`'s "
-        "over `annealing`'s, equal wall-clock time, both cores, one after the other. Headroom: "
-        f"the best known placement is below {HEADROOM} of one device.\n"
-    )
+    return rows
 
 
-def new_family(found: Sequence[Point], policies: Mapping[str, Any]) -> str:
-    """Step times on the graphs of families that a policy has not seen."""
+def new_family(found: Sequence[Point], policies: Mapping[str, Any]) -> list[Point]:
+    """Of policies on graphs of families that they have not seen, and of heuristics on these."""
     own = [
         point
         for point in found
@@ -181,22 +245,50 @@ def new_family(found: Sequence[Point], policies: Mapping[str, Any]) -> str:
     ]
     problems = {point.problem for point in own}
     beside = [p for p in found if p.problem in problems and p.method in HEURISTICS]
-    return step_times([*beside, *own])
+    return [*beside, *own]
 
 
 def seeds(chosen: Sequence[Point], names: Sequence[str]) -> str:
     """A row a policy of the headline: step time over the best known."""
+    found = {name: [point for point in chosen if point.policy == name] for name in names}
+    ran = {name: own for name, own in found.items() if own}
+    if len(ran) < 2:
+        return ""
     families = _families(chosen)
     columns = [*([family] for family in families), families]
     rows = [
         [f"{name}, `{method}`", *(_cell(own, method, column) for column in columns)]
         for method in ZERO_SHOT
-        for name in names
-        if (own := [point for point in chosen if point.policy == name])
+        for name, own in ran.items()
     ]
-    if len(names) < 2 or not rows:
-        return ""
     return table(["step time over the best known", *families, "all"], rows)
+
+
+def fineness(chosen: Sequence[Point]) -> str:
+    """A row a method: its step time with other groups over that with the first ones."""
+    first, *others = dict.fromkeys(point.groups for point in chosen)
+    families = _families(chosen)
+    rows = []
+    for groups in others:
+        for method in dict.fromkeys(point.method for point in chosen):
+            times: dict[str, dict[tuple[Any, ...], float]] = {first: {}, groups: {}}
+            for p in chosen:
+                if p.method == method and p.groups in times and math.isfinite(p.step_time):
+                    times[p.groups][*p.problem[:3], p.policy, p.seed] = p.step_time
+            found = {
+                key: time / times[first][key]
+                for key, time in times[groups].items()
+                if key in times[first]
+            }
+            if found:
+                means = [
+                    _number(geometric_mean([found[key] for key in found if key[0] in column]))
+                    for column in (*([family] for family in families), families)
+                ]
+                rows.append([f"`{method}`, {_groups(groups)}", *means, str(len(found))])
+    if not rows:
+        return ""
+    return table([f"step time over that with {_groups(first)}", *families, "all", "runs"], rows)
 
 
 def _cell(chosen: Sequence[Point], method: str, families: Sequence[str]) -> str:
@@ -209,7 +301,11 @@ def _cell(chosen: Sequence[Point], method: str, families: Sequence[str]) -> str:
     return mean if ran == planned else f"{mean} ({ran})"
 
 
-def _problems(chosen: Sequence[Point], families: Sequence[str]) -> set[tuple[str, str, str]]:
+def _groups(groups: str) -> str:
+    return f"`{groups}`" if groups == "auto" else f"at most {groups}"
+
+
+def _problems(chosen: Sequence[Point], families: Sequence[str]) -> set[Problem]:
     return {point.problem for point in chosen if point.family in families}
 
 

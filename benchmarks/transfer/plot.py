@@ -26,6 +26,8 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
 
     names = headline(document["policies"])
     found = [point for point in points(document) if point.policy in ("", *names)]
+    # The best known of what nothing has searched says little.
+    found = [point for point in found if point.searched] or found
     families = list(dict.fromkeys(point.family for point in found))
     methods = _methods(found)
     columns = min(len(families), 2) or 1

@@ -10,7 +10,7 @@ from benchmarks.transfer.study import FAMILIES
 
 HEADROOM = 0.97
 NO_WORSE = 1.001
-Problem = tuple[str, str, str]
+Problem = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,13 @@ class Point:
     """What a method found for a problem.
 
     Attributes:
-        problem: family, graph, cluster.
+        problem: family, graph, cluster, groups.
         method: with its budget, if it has one.
         policy: its name; "" for methods without.
         seed: of a search.
         step_time: seconds; infinite where it found nothing that fits in memory.
         best_known: the shortest step time that any run of the study found, in seconds.
+        searched: whether a search ran on the problem.
         single: seconds of the best single device; infinite where none fits.
         wall_seconds: it took.
     """
@@ -34,6 +35,7 @@ class Point:
     seed: int
     step_time: float
     best_known: float
+    searched: bool
     single: float
     wall_seconds: float
 
@@ -46,6 +48,11 @@ class Point:
     def cluster(self) -> str:
         """The problem's cluster."""
         return self.problem[2]
+
+    @property
+    def groups(self) -> str:
+        """The problem's groups: `auto`, or at most how many."""
+        return self.problem[3]
 
     @property
     def relative(self) -> float:
@@ -62,13 +69,14 @@ def points(document: Mapping[str, Any]) -> list[Point]:
     """A point for each run that found a placement of a problem on which any method found one."""
     by_problem: dict[Problem, list[dict[str, Any]]] = defaultdict(list)
     for run in document["runs"]:
-        by_problem[run["family"], run["graph"], run["cluster"]].append(run)
+        by_problem[run["family"], run["graph"], run["cluster"], run["groups"]].append(run)
     found = []
     for problem, runs in by_problem.items():
         times = [_time(run) for run in runs]
         best = min(times)
         if not math.isfinite(best):
             continue
+        searched = any(run["budget_seconds"] for run in runs)
         single = next((_time(run) for run in runs if run["method"] == "single"), math.inf)
         found += [
             Point(
@@ -78,6 +86,7 @@ def points(document: Mapping[str, Any]) -> list[Point]:
                 run["seed"],
                 time,
                 best,
+                searched,
                 single,
                 run["wall_seconds"],
             )

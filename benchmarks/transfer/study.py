@@ -13,6 +13,7 @@ from benchmarks.papers.study import machine
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.files import write_bytes
 from placeto.graph import ComputationGraph
+from placeto.grouping import Grouping
 from placeto.placers import NotApplicable, place
 from placeto.placers.base import Incumbent
 from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
@@ -23,6 +24,7 @@ from placeto.zoo.folders import family_graphs
 
 FAMILIES = ("cifar10", "nmt", "ptb", "transformer")
 CLUSTERS = ("k80x2", "k80x4", "k80x8", "p100x2-k80x2")
+GROUPS = ("auto", "300")  # the default, and as many as the papers have in their larger graphs
 HEURISTICS = ("single", "expert", "etf", "heft", "m-etf", "m-sct", "metis", "scotch")
 BUDGETS = (1.0, 5.0, 30.0)
 # Of training on one graph: what an impatient user waits for, and what a policy needs to be learned.
@@ -31,7 +33,7 @@ GREEDY, SAMPLES = "greedy", 16
 BEST_OF = f"best of {SAMPLES}"
 SCRATCH, TUNED = "from scratch", "fine-tuned"
 SEARCHES = ("annealing", "auto")
-KEYS = ("family", "graph", "cluster", "method", "policy", "budget_seconds", "seed")
+KEYS = ("family", "graph", "cluster", "groups", "method", "policy", "budget_seconds", "seed")
 Run = dict[str, Any]
 
 
@@ -46,6 +48,7 @@ class Plan:
         policies: name -> a run directory, or the name of a policy that ships.
         families: whose test graphs.
         clusters: what they are placed on.
+        groups: `auto`, or at most how many; policies are trained on graphs with the first alone.
         graphs: how many of each family's test graphs.
         budgets: seconds of the searches.
         placements: what policies are fine-tuned for; the last is also what one is trained for
@@ -56,6 +59,7 @@ class Plan:
     policies: Mapping[str, str]
     families: Sequence[str] = FAMILIES
     clusters: Sequence[str] = CLUSTERS
+    groups: Sequence[str] = GROUPS
     graphs: int = SPLITS["test"]
     budgets: Sequence[float] = BUDGETS
     placements: Sequence[int] = (FINE_TUNED, TRAINED)
@@ -67,11 +71,12 @@ class Plan:
         for number in range(self.graphs):
             for family in self.families:
                 for cluster in self.clusters:
-                    graph = names[family][number]
-                    for run in self._of_problem(family, number):
-                        yield {"family": family, "graph": graph, "cluster": cluster, **run}
+                    graph = {"family": family, "graph": names[family][number]}
+                    for groups in self.groups:
+                        for run in self._of_problem(family, number, groups):
+                            yield {**graph, "cluster": cluster, "groups": groups, **run}
 
-    def _of_problem(self, family: str, number: int) -> Iterator[Run]:
+    def _of_problem(self, family: str, number: int, groups: str) -> Iterator[Run]:
         seen = {name: families_seen(policy(source)) for name, source in self.policies.items()}
         headline = [name for name in self.policies if seen[name] >= set(FAMILIES)]
         for method in HEURISTICS:
@@ -80,7 +85,7 @@ class Plan:
             if name in headline or family not in seen[name]:
                 yield _run(GREEDY, name)
                 yield _run(BEST_OF, name)
-        for name in headline[:1]:
+        for name in headline[:1] if groups == self.groups[0] else ():
             for placements in self.placements:
                 yield _run(f"{TUNED} {placements}", name)
             for placements in self.placements[-1:]:
@@ -124,7 +129,7 @@ def conduct(
     for number, run in enumerate(missing):
         done = (perform_one or perform)(plan, run)
         told = done["note"] or f"{done['step_time']:.4g} s"
-        names = (done["graph"], done["cluster"], done["method"], done["policy"])
+        names = (done["graph"], done["cluster"], done["groups"], done["method"], done["policy"])
         print(f"{number + 1}/{len(missing)} {' '.join(filter(None, names))}: {told}", flush=True)
         document = {
             "command": "python -m benchmarks.transfer",
@@ -139,7 +144,7 @@ def conduct(
 
 def perform(plan: Plan, run: Run) -> Run:
     """One run: the run with what was found, or with a note why there is nothing."""
-    return found_by(plan, run, _problem(run["family"], run["graph"], run["cluster"]))
+    return found_by(plan, run, _problem(run["family"], run["graph"], run["cluster"], run["groups"]))
 
 
 def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
@@ -176,7 +181,7 @@ def warm_up(plan: Plan) -> None:
     """Loads and compiles what the runs need, so that none of them is charged for it."""
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 8)
     short = replace(plan, placements=(1,))
-    for run in {_key(run)[3:5]: run for run in short.runs()}.values():
+    for run in {(run["method"], run["policy"]): run for run in short.runs()}.values():
         found_by(plan, {**run, "budget_seconds": run["budget_seconds"] and 1.0}, problem)
 
 
@@ -246,5 +251,6 @@ def _graphs(family: str) -> dict[str, ComputationGraph]:
 
 
 @lru_cache(maxsize=2)
-def _problem(family: str, graph: str, cluster: str) -> PlacementProblem:
-    return PlacementProblem(_graphs(family)[graph], load_cluster(cluster))
+def _problem(family: str, graph: str, cluster: str, groups: str) -> PlacementProblem:
+    grouping: Grouping = "auto" if groups == "auto" else int(groups)
+    return PlacementProblem(_graphs(family)[graph], load_cluster(cluster), grouping)

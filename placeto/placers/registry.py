@@ -4,6 +4,7 @@ import difflib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Timer
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from placeto.placers.settings import Configurable
 from placeto.placers.single import place_cpu, place_random, place_single
 from placeto.problem import PlacementProblem
 from placeto.training.config import ColocRLConfig, HierarchicalConfig
+
+SLOW_SECONDS = 3.0  # that preparing may take before it is told: what is read from a cache takes one
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def place(
     settings = settings or {}
     config = find_config(method) if settings else placer.config
     arguments = () if config is None else (config.configured(settings),)
-    placer.prepare()
+    _prepare(placer, progress)
     incumbent = Incumbent(problem, budget_seconds, progress, clock)
     interrupted = False
     try:
@@ -263,3 +266,15 @@ def place(
         learning=tuple(incumbent.learning),
         candidates=tuple(reversed(incumbent.recent)),
     )
+
+
+def _prepare(placer: Placer, progress: Progress) -> None:
+    """Prepares a placer, and says so if that takes long."""
+    told = f"{placer.name}: compiling, once after an installation; the budget begins after that"
+    timer = Timer(SLOW_SECONDS, progress, (told,))
+    timer.daemon = True
+    timer.start()
+    try:
+        placer.prepare()
+    finally:
+        timer.cancel()

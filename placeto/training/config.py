@@ -165,13 +165,13 @@ class PairwiseConfig(LearningConfig):
         rounds: of messages among the groups.
     """
 
-    updates: int = 6000
+    updates: int = 8000
     learning_rate: float = 2e-3
     entropy_bonus: float = 0.02
     algorithm: Literal["reinforce", "ppo"] = "ppo"
     checkpoint_every: int = 200
     gradient_norm: float = 1.0
-    imitation: float = 0.5
+    imitation: float = 0.375
     lessons: int = 4
     disturbed_lessons: int = 3
     sweeps: int = 1

@@ -13,7 +13,7 @@ TEXT = README.read_text()
 
 
 def test_tables_of_the_readme_are_those_of_the_results():
-    assert len(BLOCK.findall(TEXT)) == 6
+    assert len(BLOCK.findall(TEXT)) == 7
     assert filled(TEXT) == TEXT
 
 

@@ -1,5 +1,6 @@
 """Run directories: going on from any end is the same as not stopping."""
 
+import contextlib
 import json
 import os
 import pkgutil
@@ -149,12 +150,17 @@ def stop_after(patch, target, call, error=KeyboardInterrupt):
     patch.setattr(owner, name, stopped)
 
 
-def test_a_kill_between_any_two_writes(tmp_path, whole, monkeypatch):
-    """As if the process were gone: from then on nothing is written."""
+def kills_survived(folder, run, whole, monkeypatch):
+    """Kills a run at its first write, its second, …: how often, until it writes no more.
+
+    A kill is as if the process were gone: from then on nothing is written. What the run is then
+    continued to has to be `whole`.
+    """
     replace = os.replace
-    kills = 0
-    for kill in range(1, 100):
-        directory = tmp_path / str(kill)
+    kill = 0
+    while True:
+        kill += 1
+        directory = folder / str(kill)
         writes = []
 
         def killed(source, target, *, kill=kill, writes=writes):
@@ -165,15 +171,19 @@ def test_a_kill_between_any_two_writes(tmp_path, whole, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr("os.replace", killed)
-            try:
-                train(PROBLEMS, CONFIG, directory)
-            except Killed:
-                kills += 1
+            with contextlib.suppress(Killed):
+                run(directory)
         assert_every_file_is_whole(directory)
         if len(writes) < kill:
-            break
-        train(PROBLEMS, CONFIG, directory)
+            return kill - 1
+        run(directory)
         assert content(directory) == whole
+
+
+def test_a_kill_between_any_two_writes(tmp_path, whole, monkeypatch):
+    kills = kills_survived(
+        tmp_path, lambda folder: train(PROBLEMS, CONFIG, folder), whole, monkeypatch
+    )
     # config.json, and three files at each of three checkpoints and at the end
     assert kills == 1 + 3 * 4
 

@@ -1,7 +1,6 @@
 """Which policy a run keeps: figures by hand, and runs that are stopped and continued."""
 
 import json
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +16,14 @@ from placeto.training import TrainingConfig, load_policy, train
 from placeto.training.agents import make_agent
 from placeto.training.config import ColocRLConfig
 from placeto.training.validation import Validation
-from tests.training.test_run import Killed, content, interrupt_at, metrics_of, plain, stop_after
+from tests.training.test_run import (
+    content,
+    interrupt_at,
+    kills_survived,
+    metrics_of,
+    plain,
+    stop_after,
+)
 
 CONFIG = TrainingConfig(
     updates=7, episodes=4, rounds=1, width=4, initial_placement="random", checkpoint_every=2
@@ -179,27 +185,11 @@ def test_a_kill_between_any_two_writes(tmp_path, monkeypatch):
     config = replace(CONFIG, updates=2, checkpoint_every=1)
     train(PROBLEMS, config, tmp_path / "whole", validation=OTHERS)
     whole = content(tmp_path / "whole")
-    replace_file, kills = os.replace, 0
-    for kill in range(1, 100):
-        directory = tmp_path / str(kill)
-        writes = []
 
-        def killed(source, target, *, kill=kill, writes=writes):
-            writes.append(target)
-            if len(writes) >= kill:
-                raise Killed
-            replace_file(source, target)
+    def run(folder):
+        train(PROBLEMS, config, folder, validation=OTHERS)
 
-        with monkeypatch.context() as patch:
-            patch.setattr("os.replace", killed)
-            try:
-                train(PROBLEMS, config, directory, validation=OTHERS)
-            except Killed:
-                kills += 1
-        if len(writes) < kill:
-            break
-        train(PROBLEMS, config, directory, validation=OTHERS)
-        assert content(directory) == whole
+    kills = kills_survived(tmp_path, run, whole, monkeypatch)
     # config.json, and three files at each of two checkpoints and at the end
     assert kills == 1 + 3 * 3
 

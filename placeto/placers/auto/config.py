@@ -1,10 +1,12 @@
 """What the placer `auto` is told."""
 
+import math
 from dataclasses import dataclass
 
 from placeto.errors import PlacetoError
 
 NO_POLICY = "none"
+USUAL_PLACEMENTS, MOST_HEAT = 100, 4.0  # a group, and how much hotter a longer search begins
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,9 @@ class AutoConfig:
             only in part; None for no limit but the incumbent's budget.
         chains: of the search, one a thread; 0 for as many as numba may use threads, or 2 where
             `max_evaluations` is set, so that the result does not depend on the machine.
-        first_temperature: of the search.
+        first_temperature: of a search that simulates 100 placements a group. The more it simulates
+            the hotter it begins, by the square root, up to four times as hot: there is the time to
+            leave the start for something better.
         last_temperature: of the search; geometric between.
         exchanges: how often, evenly over the budget, every chain goes on from the best placement
             that any has found.
@@ -31,7 +35,7 @@ class AutoConfig:
     samples: int = 16
     max_evaluations: int | None = None
     chains: int = 0
-    first_temperature: float = 0.01
+    first_temperature: float = 0.02
     last_temperature: float = 0.0003
     exchanges: int = 5
 
@@ -47,7 +51,13 @@ class AutoConfig:
                 "expected positive ones that do not rise"
             )
 
-    def temperature(self, spent: float) -> float:
-        """The temperature when so much of the budget is spent, from 0 to 1."""
-        fall = self.last_temperature / self.first_temperature
-        return float(self.first_temperature * fall ** min(spent, 1.0))
+    def temperature(self, spent: float, placements: float) -> float:
+        """The temperature of the search.
+
+        Args:
+            spent: how much of the budget is spent, from 0 to 1.
+            placements: that the whole search will have simulated, a group.
+        """
+        longer = min(math.sqrt(placements / USUAL_PLACEMENTS), MOST_HEAT)
+        first = max(longer * self.first_temperature, self.last_temperature)
+        return float(first * (self.last_temperature / first) ** min(spent, 1.0))

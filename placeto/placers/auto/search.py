@@ -78,7 +78,7 @@ def search(
     task = Task(compiled(problem).compiled, guide, space, paths_after(problem), scale)
     count = config.chains or (get_num_threads() if config.max_evaluations is None else USUAL_CHAINS)
     workers = [_worker(incumbent, task, draws) for draws in rng.spawn(count)]
-    begun = share_spent(incumbent, config)
+    begun, evaluations = share_spent(incumbent, config), incumbent.evaluations
     proposals, exchanges, reports = 1, 0, 0
     with ThreadPoolExecutor(count) as pool:
         while (spent := share_spent(incumbent, config)) < 1 and not incumbent.expired:
@@ -90,7 +90,9 @@ def search(
             if config.max_evaluations is not None:
                 left = config.max_evaluations - incumbent.evaluations
                 proposals = min(CHUNK, -(-left // count))
-            temperature = heat * config.temperature(done)
+            made = incumbent.evaluations - evaluations
+            placements = made / done / problem.num_groups if done > 0 else 0.0
+            temperature = heat * config.temperature(done, placements)
             began = time.perf_counter()
             running = [pool.submit(worker.run, task, temperature, proposals) for worker in workers]
             for future in running:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from threading import Event
 
 import numba
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
-from placeto.placers import PLACERS, Incumbent
+from placeto.placers import PLACERS, Incumbent, registry
 from placeto.placers.auto import AutoConfig, search
 from placeto.placers.auto import place as module
 from placeto.placers.auto.chain import BEST_STEP_TIME
@@ -194,12 +195,40 @@ def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
         ({"chains": -1}, "chains is -1"),
         ({"max_evaluations": 0}, "max_evaluations is 0"),
         ({"first_temperature": 1e-4}, "temperatures fall from 0.0001 to 0.0003"),
-        ({"last_temperature": 0.0}, "temperatures fall from 0.01 to 0.0"),
+        ({"last_temperature": 0.0}, "temperatures fall from 0.02 to 0.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(nmt, settings, message):
     with pytest.raises(PlacetoError, match=message):
         place(nmt, "auto", settings=settings)
+
+
+def test_the_longer_a_search_the_hotter_it_begins():
+    config = AutoConfig(first_temperature=0.02, last_temperature=0.0002)
+    assert config.temperature(0.0, 100) == pytest.approx(0.02)
+    assert config.temperature(0.5, 100) == pytest.approx(0.002)
+    assert config.temperature(0.0, 400) == pytest.approx(0.04)
+    assert config.temperature(0.0, 1e6) == pytest.approx(0.08)
+    for placements in (0, 1e-3, 100, 1e6):
+        assert config.temperature(1.0, placements) == pytest.approx(0.0002)
+    assert config.temperature(0.3, 0) == pytest.approx(0.0002)
+
+
+def test_how_long_a_search_will_be(nmt, monkeypatch):
+    expected = []
+
+    def noted(self, spent, placements):
+        expected.append(placements)
+        return 0.001
+
+    monkeypatch.setattr(AutoConfig, "temperature", noted)
+    incumbent = found(nmt, 2000, samples=0)
+    # All that is left of 2,000 placements once the starts are simulated.
+    starts = 2000 - expected[-1] * nmt.num_groups
+    assert expected[0] == 0
+    assert expected[1:] == pytest.approx([expected[-1]] * (len(expected) - 1))
+    assert 10 < starts < 500
+    assert incumbent.evaluations >= 2000
 
 
 def test_the_budget_begins_when_all_is_compiled(monkeypatch):
@@ -214,6 +243,22 @@ def test_the_budget_begins_when_all_is_compiled(monkeypatch):
     place(generator.diamond(), "auto", budget_seconds=50.0, clock=clock)
     assert events[0] == "prepared"
     assert events.count("prepared") == 1
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_compiling_is_told_if_it_takes_long(monkeypatch, slow):
+    told, compiled = [], Event()
+    placer = replace(PLACERS["auto"], prepare=(lambda: compiled.wait(60)) if slow else compiled.set)
+
+    def progress(message):
+        told.append(message)
+        compiled.set()
+
+    monkeypatch.setitem(PLACERS, "auto", placer)
+    monkeypatch.setattr(registry, "SLOW_SECONDS", 0.05 if slow else 60.0)
+    place(generator.diamond(), "auto", 50.0, progress=progress, settings={"max_evaluations": 20})
+    assert ("compiling, once after an installation" in told[0]) is slow
+    assert compiled.is_set()
 
 
 def test_preparing_runs_every_part(monkeypatch):
