@@ -35,7 +35,7 @@ class PlacetoRLModule(TorchRLModule, ValueFunctionAPI):
     def setup(self) -> None:
         """Makes the network for the spaces of the environment."""
         actions = self.action_space
-        assert isinstance(actions, spaces.Discrete)
+        assert isinstance(actions, spaces.Discrete) and isinstance(self.model_config, dict)
         shape = {key: self.model_config[key] for key in self.model_config if key not in ADDED}
         self.network = ObservedPolicy(PolicyConfig(num_devices=int(actions.n), **shape))
 

@@ -21,6 +21,8 @@ def main(arguments: Sequence[str]) -> int:
     source, optimize, sha256, path = arguments
     try:
         extraction = extract(source, optimize=optimize == "1")
+        if extraction.graph_def is None:
+            raise PlacetoError(f"{source} gives no GraphDef: it is not of TensorFlow")
         data = extraction.graph_def.SerializeToString(deterministic=True)
         if hashlib.sha256(data).hexdigest() != sha256:
             raise PlacetoError(
