@@ -61,8 +61,9 @@ def browser() -> Iterator["Browser"]:
     """A Chromium that runs, without a window."""
     from playwright.sync_api import sync_playwright
 
+    path = get_browser()  # which may ask Playwright, and that runs once at a time
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=get_browser())
+        running = playwright.chromium.launch(executable_path=path)
         try:
             yield running
         finally:

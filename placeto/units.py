@@ -54,9 +54,11 @@ def parse_quantity(value: object, dimension: str, where: str) -> float:
 
 
 def format_seconds(seconds: float) -> str:
-    """Seconds for a person: three or four significant digits and a unit."""
+    """Seconds for a person: three or four significant digits and a unit; no powers of ten."""
     if not math.isfinite(seconds):
         return "-"
+    if abs(seconds) >= 9999.5:
+        return f"{seconds:.0f} s"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if abs(seconds) >= scale:
             return f"{seconds / scale:.4g} {unit}"

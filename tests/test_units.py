@@ -62,7 +62,7 @@ def test_any_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0, "0 s"), (1.23456, "1.235 s"), (0.0123, "12.3 ms"), (5.7e-6, "5.7 us"), (3e-9, "3 ns"),
-     (math.inf, "-"), (math.nan, "-"), (-0.5, "-500 ms")],
+     (math.inf, "-"), (math.nan, "-"), (-0.5, "-500 ms"), (9999.4, "9999 s"), (12345.6, "12346 s")],
 )  # fmt: skip
 def test_format_seconds(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text

@@ -34,22 +34,22 @@ def main(seed=0, iterations=40):
     config = (
         PPOConfig()
         .environment("device-placement", env_config=PROBLEM)
-        .env_runners(num_env_runners=0, num_envs_per_env_runner=16)
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=32, batch_mode="complete_episodes")
         .rl_module(
             rl_module_spec=RLModuleSpec(
                 module_class=PlacetoRLModule, model_config={"rounds": 2, "keep": 0.0}
             )
         )
         .training(
-            train_batch_size_per_learner=160,  # 16 episodes of 10 steps, one for each group
+            train_batch_size_per_learner=320,  # 32 episodes of 10 steps, one for each group
             minibatch_size=80,
-            num_epochs=4,
+            num_epochs=6,
             gamma=1.0,
-            lambda_=0.95,
-            lr=3e-3,
+            lambda_=1.0,
+            lr=[[0, 2e-3], [320 * iterations, 0.0]],  # by steps of the environment
             clip_param=0.2,
             use_kl_loss=False,
-            entropy_coeff=0.01,
+            entropy_coeff=0.02,
             grad_clip=0.5,
         )
         .debugging(seed=seed)

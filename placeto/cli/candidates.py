@@ -100,6 +100,7 @@ def keep_fastest(
             step_time=float(simulated.step_time[best]),
             peak_memory=simulated.peak_memory[best],
             feasible=bool(simulated.feasible[best]),
+            found_by=placement.found_by if best < len(found) else single.method,
         )
     return replace(placement, interrupted=interrupted), rows
 

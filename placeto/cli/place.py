@@ -18,7 +18,7 @@ from placeto.cli.candidates import keep_fastest, prepare
 from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
-from placeto.cli.report import write_report
+from placeto.cli.report import check_report, write_report
 from placeto.files import write_json
 from placeto.graph import load_graph
 from placeto.module_devices import check_device_map
@@ -77,6 +77,8 @@ def run(arguments: Place) -> int:
     problem = arguments.problem(load_graph(arguments.graph), arguments.load_cluster())
     if arguments.device_map is not None:
         check_device_map(problem)
+    if arguments.report is not None:
+        check_report(problem)
     measuring = None
     if arguments.measure is not None:
         measuring = prepare(arguments.measure, problem, arguments.graph)
@@ -98,17 +100,16 @@ def run(arguments: Place) -> int:
         save_timeline(problem, simulate(problem, placement.devices), arguments.timeline)
     if arguments.device_map is not None:
         write_json(arguments.device_map, placement.device_map())
-    if arguments.report is not None:
-        write_report(arguments, placement, base, measured)
+    report_file = arguments.report
+    if report_file is not None and not write_report(arguments, placement, base, measured):
+        report_file = None
     row = placement_row(placement, base, arguments.grouping)
     if measuring is not None:
         times = [each["step_time"] for each in measured if each["kept"]]
         row |= {"measured_step_time": times[0] if times else None, "measured": measured}
     if arguments.json:
-        files = {
-            key: getattr(arguments, key) for key in ("output", "timeline", "device_map", "report")
-        }
-        print_json(row | files)
+        files = {key: getattr(arguments, key) for key in ("output", "timeline", "device_map")}
+        print_json(row | files | {"report": report_file})
     else:
         tables = [placement_table(row), device_table(device_rows(placement))]
         print_rich(*tables, *([candidates_table(measured)] if measured else []))
@@ -122,6 +123,8 @@ def run(arguments: Place) -> int:
     warn_unless_feasible(placement)
     if placement.interrupted:
         note("interrupted; this is the best placement until then")
+        return INTERRUPTED
+    if report_file != arguments.report:
         return INTERRUPTED
     if measured and not any(each["feasible"] for each in measured):
         note(f"none of the candidates can be run: {measured[0]['reason']}")

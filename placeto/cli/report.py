@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placeto.cli.output import note
 from placeto.cli.progress import progress
+from placeto.errors import PlacetoError
 from placeto.placement import Placement
+from placeto.problem import PlacementProblem
 from placeto.reports.page import Told, make_report, save_report
 from placeto.reports.rows import Baseline, Row
 from placeto.units import format_seconds
@@ -16,9 +20,21 @@ if TYPE_CHECKING:
     from placeto.cli.place import Place
 
 
+def check_report(problem: PlacementProblem) -> None:
+    """Makes sure, before a long search, that there will be a step to report.
+
+    Raises:
+        PlacetoError: no op takes any time.
+    """
+    if not (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any():
+        raise PlacetoError(
+            f"--report: no op of {problem.graph.name!r} takes any time; give it op_seconds"
+        )
+
+
 def write_report(
     arguments: "Place", placement: Placement, base: Baseline, measured: Sequence[Row]
-) -> None:
+) -> bool:
     """Writes the page to `arguments.report`, and says what it took.
 
     Args:
@@ -26,6 +42,9 @@ def write_report(
         placement: what it found.
         base: what the placement is measured by.
         measured: placements that were run for real.
+
+    Returns:
+        Whether it was written; it is not after Ctrl-C.
 
     Raises:
         PlacetoError: the page cannot be written, or the placement's step never ends.
@@ -37,10 +56,15 @@ def write_report(
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         measured=tuple(measured),
     )
-    with progress(f"report of {placement.problem.graph.name}") as tell:
-        report = make_report(placement, base, told, progress=tell)
-        save_report(report, arguments.report)
+    try:
+        with progress(f"report of {placement.problem.graph.name}") as tell:
+            report = make_report(placement, base, told, progress=tell)
+            save_report(report, arguments.report)
+    except KeyboardInterrupt:
+        note("interrupted; there is no report")
+        return False
     note(f"the report is in {arguments.report}; it took {format_seconds(report.seconds)} more")
+    return True
 
 
 def command(arguments: "Place") -> str:

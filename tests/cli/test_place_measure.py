@@ -95,6 +95,7 @@ def test_one_device_can_be_the_answer(placeto, problem, pretend):  # noqa: F811
     assert row["placement"] == ["worker0"] * GROUPS
     assert row["measured_step_time"] == 2.5
     assert row["ratio"] == 1.0
+    assert (row["method"], row["found_by"]) == ("steps", "single")
 
 
 def test_the_single_device_is_not_measured_twice(placeto, problem, pretend):  # noqa: F811
@@ -193,3 +194,17 @@ def test_what_cannot_be_measured_is_said_before_the_search(placeto, problem, mor
     assert result.status == 2
     assert result.out == ""
     assert message in result.err.strip().splitlines()[-1]
+
+
+def test_a_report_has_what_was_measured(placeto, problem, pretend):  # noqa: F811
+    pretend(takes(4.0, 2.0, "gone", 5.0))
+    result = placeto(*ARGV, "--measure", "--report", "r.html")
+    assert result.status == 0
+    page = Path("r.html").read_text()
+    rows = page.split("Run on the real devices")[1].split("</table>")[0].split("<tr")[2:]
+    assert ["kept" in row for row in rows] == [False, True, False, False]
+    assert "2.5 s" in rows[1]
+    assert "2 s to 3 s" in rows[1]
+    assert "gone" in rows[2]
+    assert "simulated; 2.5 s measured" in page
+    assert "steps --budget 30 --seed 0 --measure</code>" in page

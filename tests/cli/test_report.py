@@ -1,4 +1,5 @@
 import html
+import json
 import re
 import shlex
 from pathlib import Path
@@ -72,3 +73,30 @@ def test_an_interrupted_search_has_a_report_too(placeto, monkeypatch):
     result = placeto("place", *FORK, "--method", "slow", "--report", "r.html")
     assert result.status == INTERRUPTED
     assert "<dt>Interrupted</dt><dd>yes</dd>" in Path("r.html").read_text()
+
+
+@pytest.mark.parametrize("method", ["heft", "random"])
+def test_ctrl_c_in_the_report_keeps_the_placement(placeto, monkeypatch, method):
+    # Of the placers that the choice is compared with one has found something by then, or nothing.
+    def interrupted(incumbent, rng):
+        if method == "random":
+            incumbent.offer([1] * incumbent.problem.num_groups)
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(PLACERS, method, Placer(method, "", interrupted))
+    result = placeto(*PLACE, "--report", "r.html", "--json")
+    assert result.status == INTERRUPTED
+    assert result.document["step_time"] == 13.0
+    assert result.document["report"] is None
+    assert "there is no report" in result.err
+    assert sorted(path.name for path in Path().iterdir()) == ["duo.yaml", "fork.json"]
+
+
+def test_a_graph_that_takes_no_time_is_not_searched(placeto, never):
+    document = json.loads(Path("fork.json").read_text())
+    document["op_seconds"] = {
+        kind: [0.0] * len(column) for kind, column in document["op_seconds"].items()
+    }
+    Path("still.json").write_text(json.dumps(document))
+    argv = ("place", "still.json", *FORK[1:], "--method", "never", "--report", "r.html")
+    assert "no op of 'by hand' takes any time" in placeto(*argv).complaint

@@ -35,22 +35,27 @@ def timeline_figure(report: Report) -> dict[str, Any]:
             zip(problem.cluster.devices, report.spans, strict=True)
         )
     ]
+    channels = _channels(report)
     return {
         "step": step,
         "step_time": format_seconds(step),
         "units": UNITS,
         "devices": devices,
-        "channels": _channels(report),
+        "channels": channels,
+        "still_channels": len(problem.cluster.channels) - len(channels),
         "ticks": time_ticks(step),
     }
 
 
 def _channels(report: Report) -> list[dict[str, Any]]:
+    """Those that carry something: a cluster of many devices may have thousands."""
     problem, schedule, step = report.placement.problem, report.schedule, report.schedule.step_time
     transfers = schedule.transfers
     lanes = []
     for number, channel in enumerate(problem.cluster.channels):
         own = np.flatnonzero(transfers.channel == number)
+        if len(own) == 0:
+            continue
         own = own[np.argsort(transfers.start[own], kind="stable")]
         spans = np.stack([transfers.start[own], transfers.sent[own]], axis=1)
         spans = spans[spans[:, 1] > spans[:, 0]]
@@ -58,6 +63,7 @@ def _channels(report: Report) -> list[dict[str, Any]]:
         busy = float((spans[:, 1] - spans[:, 0]).sum())
         lanes.append(
             {
+                "number": number,
                 "name": channel.name,
                 "colour": _source_colour(problem, number),
                 "dense": span_paths(spans, step),
@@ -210,11 +216,13 @@ def search_figure(report: Report) -> dict[str, Any] | None:
     points = np.concatenate([trace, learned])
     if len(points) < 2:
         return None
-    end = max(placement.wall_seconds, float(points[:, 0].max()))
+    end = max(placement.wall_seconds, float(points[:, 0].max()), 2 * LEAST_SECONDS)
     begin = min(max(float(points[:, 0].min()), LEAST_SECONDS), end / 10)
     seen = points[:, 1]
+    single = report.base.single
+    memory = "" if single.feasible else " if it had the memory"
     references = [
-        ("best single device", report.base.single.step_time),
+        (f"best single device{memory}", single.step_time),
         ("bound", report.lower_bound),
     ]
     low = min(float(seen.min()), max(report.lower_bound, 0.5 * float(seen.min())))
@@ -242,10 +250,10 @@ def search_figure(report: Report) -> dict[str, Any] | None:
         "x_ticks": decade_ticks(begin, end),
         "y_ticks": [Tick(1 - tick.at, tick.label) for tick in range_ticks(low, high)],
         "first": format_seconds(float(trace[0, 1])) if len(trace) else "–",
-        "last": format_seconds(placement.step_time),
+        "last": format_seconds(float(trace[-1, 1])) if len(trace) else "–",
         "seconds": format_seconds(placement.wall_seconds),
         "evaluations": f"{placement.evaluations:,}",
-        "improvements": len(trace),
+        "improvements": max(len(trace) - 1, 0),
     }
 
 

@@ -4,8 +4,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from placeto.errors import PlacetoError
 from placeto.placement import Placement
-from placeto.placers import PLACERS, NotApplicable, place
+from placeto.placers import PLACERS, place
 from placeto.placers.base import Clock, Progress, silent
 from placeto.problem import PlacementProblem
 
@@ -39,8 +40,16 @@ def quick_placers(method: str) -> tuple[str, ...]:
 
 
 def place_quickly(problem: PlacementProblem, method: str, seed: int) -> Placement:
-    """What a quick placer finds; of the policy its likeliest devices."""
-    return place(problem, method, seed=seed, settings=GREEDY if method == POLICY else None)
+    """What a quick placer finds; of the policy its likeliest devices.
+
+    Raises:
+        PlacetoError: the placer finds nothing.
+        KeyboardInterrupt: after Ctrl-C, also where the placer has found something until then.
+    """
+    placement = place(problem, method, seed=seed, settings=GREEDY if method == POLICY else None)
+    if placement.interrupted:
+        raise KeyboardInterrupt
+    return placement
 
 
 def is_quick(placement: Placement) -> bool:
@@ -78,6 +87,6 @@ def others(
         progress(f"placing by {method}")
         try:
             placements.append(place_quickly(problem, method, seed))
-        except NotApplicable as error:
+        except PlacetoError as error:
             left_out[method] = str(error)
     return Others(tuple(placements), left_out)

@@ -16,6 +16,7 @@ from placeto.reports.page.words import (
     group_rows,
     left_out,
     measured_rows,
+    no_search,
     outcome_rows,
     placers,
     run_pairs,
@@ -42,8 +43,8 @@ def render(report: Report) -> str:
     return environment.get_template("page.html").render(
         graph=placement.problem.graph.name,
         cluster=placement.problem.cluster.name,
-        style=(TEMPLATES / "style.css").read_text(),
-        script=(TEMPLATES / "script.js").read_text(),
+        style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
+        script=(TEMPLATES / "script.js").read_text(encoding="utf-8"),
         verdict=verdict(report),
         tiles=tiles(report),
         placers=placers(report),
@@ -55,6 +56,7 @@ def render(report: Report) -> str:
         groups=groups_figure(report),
         group_rows=group_rows(report),
         search=search_figure(report),
+        no_search=no_search(report),
         outcomes=outcome_rows(report),
         sensitivity=sensitivity_sentence(report),
         run=run_pairs(report),
@@ -71,4 +73,5 @@ def save_report(report: Report, path: str | Path) -> None:
     """
     text = render(report)
     with replacing(Path(path)) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        # A file name that is not UTF-8 has characters that cannot be written as they are.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -7,7 +7,6 @@ import numpy as np
 
 from placeto.graph import Ints
 from placeto.reports.page.report import Report
-from placeto.reports.page.sensitivity import CASES
 from placeto.reports.rows import Row
 from placeto.reports.tables import format_peak, format_ratio, format_share, format_time
 from placeto.units import format_bytes, format_seconds
@@ -31,10 +30,14 @@ def fullest(peak: Ints, limit: Ints) -> int:
 
 def verdict(report: Report) -> list[str]:
     """What to know first, in a few sentences."""
-    placement, single = report.placement, report.base.single
+    placement, single, better = report.placement, report.base.single, report.rows[0]
     step = format_seconds(placement.step_time)
     if not placement.feasible:
         why = report.base.infeasibility
+        if better["feasible"]:
+            why = (
+                f"What {better['method']} finds does, and takes {format_time(better['step_time'])}."
+            )
         return [
             "This placement does not fit in memory.",
             why if why is not None else "That none fits is not proven; more search may find one.",
@@ -47,9 +50,11 @@ def verdict(report: Report) -> list[str]:
         else f"At most {left:.1%} of it could be saved by another placement: "
         f"none is below {format_seconds(bound)}."
     )
-    better = report.rows[0]
     if not better["chosen"] and better["step_time"] < placement.step_time:
-        rest = f"{better['method']} found a faster one, {format_time(better['step_time'])}. {rest}"
+        found = (
+            "found a faster one" if _kept(report) is None else "found a faster one by simulation"
+        )
+        rest = f"{better['method']} {found}, {format_time(better['step_time'])}. {rest}"
     elif report.one_device is not None and placement.method != "single":
         tried = "Nothing that was tried is faster than everything on it."
         return [f"One device is enough: {report.one_device} takes {step} a step.", tried, rest]
@@ -63,13 +68,20 @@ def verdict(report: Report) -> list[str]:
     return [f"{several}, {faster:.2f} times as fast as on the best single device.", rest]
 
 
+def _kept(report: Report) -> Row | None:
+    """The row of the placement that was kept, as it was the fastest when run; None if none ran."""
+    return next((row for row in report.told.measured if row["kept"]), None)
+
+
 def tiles(report: Report) -> list[dict[str, str]]:
     """The key figures: a name, a value and what it is measured by."""
     placement, single = report.placement, report.base.single
     problem = placement.problem
-    real = [row["step_time"] for row in report.told.measured if row["kept"]]
+    kept = _kept(report)
     faster = single.step_time / placement.step_time
     alone = problem.cluster.devices[np.bincount(single.devices).argmax()].name
+    # Where it cannot run all ops, or some are pinned elsewhere, the others are on other devices.
+    alone += ", as far as it can" if len(np.unique(single.devices)) > 1 else ""
     memory = " if it had the memory" if not single.feasible else ""
     device = fullest(placement.peak_memory, problem.memory_limit)
     peak, limit = placement.peak_memory[device], problem.memory_limit[device]
@@ -78,7 +90,9 @@ def tiles(report: Report) -> list[dict[str, str]]:
         {
             "name": "Step time",
             "value": format_seconds(placement.step_time),
-            "note": f"simulated; {format_time(real[0])} measured" if real else "simulated",
+            "note": f"simulated; {format_time(kept['step_time'])} measured"
+            if kept
+            else "simulated",
         },
         {
             "name": "Over one device",
@@ -87,7 +101,7 @@ def tiles(report: Report) -> list[dict[str, str]]:
         },
         {
             "name": "Gap to the bound",
-            "value": "–" if gap is None else f"≤ {gap - 1:.1%}",
+            "value": "–" if gap is None else f"≤ {_above(gap)}",
             "note": f"no placement is below {format_seconds(report.lower_bound)}",
         },
         {
@@ -133,12 +147,17 @@ def _placer_row(row: Row, longest: float) -> dict[str, Any]:
         "step_time": format_time(row["step_time"]),
         "bar": (row["step_time"] or 0.0) / longest,
         "ratio": format_ratio(row["ratio"]),
-        "gap": "–" if row["gap"] is None else f"{row['gap'] - 1:.1%}",
+        "gap": "–" if row["gap"] is None else _above(row["gap"]),
         "memory": format_peak(row["peak_memory"], row["memory_limit"]),
         "fits": _fits(row),
         "devices": len(set(row["placement"])),
         "seconds": format_seconds(row["wall_seconds"]),
     }
+
+
+def _above(ratio: float) -> str:
+    """How much a step time is above its bound; adding up in another order may put it below."""
+    return f"{max(ratio - 1, 0.0):.1%}"
 
 
 def _fits(row: Row) -> str:
@@ -166,17 +185,19 @@ def measured_rows(report: Report) -> list[dict[str, Any]]:
 def outcome_rows(report: Report) -> list[dict[str, Any]]:
     """The choice under other costs: who is the fastest, and by how much."""
     rows = []
+    nobody = "none fits" if report.others.placements else "–"
     for outcome in report.outcomes:
         fits = np.isfinite(outcome.step_time)
+        winner = "this placement" if fits and outcome.stands else outcome.other
         rows.append(
             {
                 "case": outcome.case.name,
                 "step_time": format_seconds(outcome.step_time) if fits else "does not fit",
-                "other": outcome.other or "none fits",
+                "other": outcome.other or nobody,
                 "other_step_time": format_seconds(outcome.other_step_time),
                 "stands": outcome.stands,
-                "winner": "this placement" if outcome.stands else outcome.other,
-                "margin": _share(outcome.margin),
+                "winner": winner or nobody,
+                "margin": _share(outcome.margin) if outcome.other is not None else "–",
                 "loss": "–" if outcome.stands else _share(outcome.margin),
             }
         )
@@ -188,15 +209,35 @@ def sensitivity_sentence(report: Report) -> str:
     if not report.others.placements:
         return "No other placer was run, so that there is nothing to compare with."
     lost = [outcome for outcome in report.outcomes if not outcome.stands]
-    if lost and lost[0].case == CASES[0]:
+    believed = report.outcomes[0]
+    if not report.placement.feasible:
+        if believed.other is None:
+            return (
+                "With the costs as believed, neither this placement nor any other in the table "
+                "fits in memory."
+            )
         return (
-            f"Even with the costs as believed, {lost[0].other} is faster, and this placement loses "
-            f"{_share(lost[0].margin)} to it: choose that one, or search for longer."
+            f"This placement does not fit in memory, and what {believed.other} finds does: choose "
+            "that one, or search for longer."
+        )
+    if not believed.stands:
+        faster = (
+            f"Even with the costs as believed, {believed.other} is faster, and this placement "
+            f"loses {_share(believed.margin)} to it"
+        )
+        if _kept(report) is not None:
+            return f"{faster}; it was kept as the fastest of those that were run on real devices."
+        return f"{faster}: choose that one, or search for longer."
+    unfit = [outcome for outcome in report.outcomes if not np.isfinite(outcome.step_time)]
+    if unfit and not lost:
+        return (
+            f"The choice depends on the costs: with {unfit[0].case.name}, neither it nor any other "
+            "in the table would fit in memory."
         )
     if not lost:
         return (
-            "The choice stands: if bandwidth or op times are 25% off, it is still faster than what "
-            "any other placer in the table finds under those costs."
+            "The choice stands: if bandwidth or op times are 25% off, no other placement in the "
+            "table is faster, nor any that the quickest placers find under those costs."
         )
     worst = max(lost, key=lambda outcome: outcome.margin)
     if not np.isfinite(worst.step_time):
@@ -212,6 +253,20 @@ def sensitivity_sentence(report: Report) -> str:
 
 def _share(margin: float) -> str:
     return "–" if np.isinf(margin) else format_share(margin)
+
+
+def no_search(report: Report) -> str:
+    """Why there is no curve of placements that fit."""
+    placement = report.placement
+    if placement.feasible:
+        return (
+            "There was no search: the placer makes one placement, or none after its first was "
+            "faster."
+        )
+    return (
+        "No placement that fits in memory was found: "
+        f"{placement.evaluations:,} were simulated in {format_seconds(placement.wall_seconds)}."
+    )
 
 
 def group_rows(report: Report) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The report in a real Chromium: what a person sees, and that it asks no network for anything."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -93,6 +94,8 @@ def test_every_part_is_there_and_is_seen(opened, width):
         assert box["width"] > 200
         assert box["height"] >= 12
     assert page.get_by_role("img").count() == 4 + 4 + 4 + 4 + 1 + 1  # one a lane, graph, search
+    for name in page.locator(".lane .name").all():
+        assert name.bounding_box()["width"] > 40
     assert page.locator("#graph circle").count() == 300
     assert page.get_by_role("button").count() == 3
     assert overflow(page) <= 0
@@ -144,6 +147,17 @@ def test_the_timeline_zooms(opened):
     assert lane.get_attribute("viewBox") == "0 0 20000 1"
     assert page.locator("#timeline .ticks").inner_text() == labels
 
+    # By keys alone.
+    later = page.get_by_role("button", name="Later")
+    assert later.is_hidden()
+    page.get_by_role("button", name="Zoom in").press("Enter")
+    later.press("Enter")
+    assert lane.get_attribute("viewBox") == memory.get_attribute("viewBox") == "10000 0 10000 1"
+    page.get_by_role("button", name="Earlier").press("Enter")
+    assert lane.get_attribute("viewBox") == "5000 0 10000 1"
+    page.get_by_role("button", name="Zoom out").press("Enter")
+    assert later.is_hidden()
+
     box = lane.bounding_box()
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + 0.25 * box["width"], middle)
@@ -177,6 +191,25 @@ def test_pointing_tells_names_and_times(opened):
     page.mouse.move(0, 0)
     assert tip.is_hidden()
     assert page.locator("#graph .near").count() == 0
+
+
+def test_pointing_at_an_op_never_tells_of_the_one_before(opened):
+    page = opened()
+    devices = page.evaluate("JSON.parse(document.getElementById('hover').textContent).device")
+    step = float(page.locator("#timeline figure").get_attribute("data-step")) * 1e9
+    width = page.locator("#timeline .plot").first.bounding_box()["width"]
+    # The longest op whose middle is less than a pixel after the end of another.
+    _, device, middle, text = max(
+        (end - begin, device, (begin + end) / 2, text)
+        for device, spans in enumerate(devices)
+        for before, (begin, end, text) in pairwise(spans)
+        if ((begin + end) / 2 - before[1]) * width / step < 1
+    )
+    lane = page.locator("#timeline .plot").nth(device)
+    lane.scroll_into_view_if_needed()
+    box = lane.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * middle / step, box["y"] + 13)
+    assert page.locator("#tip").inner_text().startswith(text)
 
 
 def test_names_are_text_and_nothing_runs(opened):

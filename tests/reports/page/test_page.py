@@ -7,7 +7,7 @@ import pytest
 
 from placeto import PlacementProblem, PlacetoError, place
 from placeto.reports.page import save_report
-from placeto.reports.page.figures import search_figure, time_figure
+from placeto.reports.page.figures import search_figure, time_figure, timeline_figure
 from placeto.reports.page.render import render
 from placeto.reports.page.words import (
     outcome_rows,
@@ -54,6 +54,9 @@ def test_the_verdict_says_how_fast_and_how_far_from_the_bound():
     }
     best = report_of(chosen([0, 0, 1, 1], method="annealing"))
     assert verdict(best)[1] == "It is optimal: no placement is faster."
+    # The bound is added up in another order than the step.
+    above = replace(best, base=replace(best.base, lower_bound=np.nextafter(13.0, 14.0)))
+    assert values(above)["Gap to the bound"][0] == "≤ 0.0%"
 
 
 def test_one_device_is_enough_where_nothing_is_faster():
@@ -76,6 +79,64 @@ def test_what_does_not_fit_is_said_first():
     assert rows["annealing"]["fits"] == "no"
     assert rows["etf"]["fits"] == "yes"
     assert "too much" in render(report)
+
+
+def test_what_other_placers_fit_in_memory_is_named_where_the_choice_does_not_fit():
+    graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 60, "b": 60})
+    report = report_of(chosen([0, 0], graph, method="annealing"))
+    assert verdict(report)[1] == "What expert finds does, and takes 1 s."
+    assert "does not fit in memory, and what expert finds does" in sensitivity_sentence(report)
+
+
+def test_where_nothing_fits_no_choice_stands():
+    # Beside its parameters, a has its output of a byte, and b a copy of it.
+    graph = make_graph({"a": 1.0, "b": 1.0}, [("a", 1, ["b"])], param_bytes={"a": 100, "b": 100})
+    placement = chosen([0, 1], graph, method="annealing", evaluations=1234, wall_seconds=2.0)
+    report = report_of(placement)
+    assert verdict(report)[1].startswith("no placement fits in memory")
+    assert "neither this placement nor any other" in sensitivity_sentence(report)
+    for row in outcome_rows(report):
+        assert (row["step_time"], row["winner"], row["margin"]) == (
+            "does not fit",
+            "none fits",
+            "–",
+        )
+    assert "fits in memory was found: 1,234 were simulated in 2 s" in render(report)
+    learned = replace(placement, learning=((0.5, 4.0), (1.0, 3.0)))
+    page = render(report_of(learned))
+    assert "1,234 were simulated" in page
+    assert "learning curve" in page
+
+
+def test_where_costs_make_it_too_large_the_choice_depends_on_them():
+    report = report_of(chosen([0, 0, 1, 1], method="annealing"))
+    fits = report.outcomes[0]
+    never = replace(report.outcomes[1], step_time=np.inf, other=None, other_step_time=np.inf)
+    sentence = sensitivity_sentence(replace(report, outcomes=(fits, never)))
+    assert sentence == (
+        "The choice depends on the costs: with bandwidth −25%, neither it nor any other in the "
+        "table would fit in memory."
+    )
+
+
+def test_what_no_single_device_can_run_is_said():
+    graph = replace(
+        FORK,
+        op_seconds={"k": np.array([1, np.inf, 10, 1]), "l": np.array([np.inf, 10, 10, 1])},
+    )
+    cluster = make_cluster(2)
+    devices = (cluster.devices[0], replace(cluster.devices[1], kind="l"))
+    problem = make_problem(graph, replace(cluster, devices=devices))
+    note = values(report_of(placement_of(problem, [0, 1, 0, 0])))["Over one device"][1]
+    assert note.endswith("as far as it can")
+
+
+def test_a_channel_that_carries_nothing_has_no_lane():
+    figure = timeline_figure(report_of(chosen([1, 1, 0, 1])))
+    assert [lane["number"] for lane in figure["channels"]] == [0, 1]
+    figure = timeline_figure(report_of(chosen([1, 0, 0, 0])))
+    assert [lane["number"] for lane in figure["channels"]] == [1]
+    assert figure["still_channels"] == 1
 
 
 def test_placers_are_ranked_and_the_choice_is_marked_once():
@@ -147,6 +208,9 @@ def test_a_search_is_drawn_along_its_time():
         "best single device, 22 s",
         "bound, 13 s",
     ]
+    assert figure["improvements"] == 2
+    at_once = tuple((number, 0.0, step) for number, _, step in trace)
+    assert search_figure(report_of(chosen([0, 0, 1, 1], trace=at_once)))["seconds"] == "0 s"
     assert search_figure(report_of(chosen([0, 0, 1, 1], trace=trace[:1]))) is None
 
 
@@ -187,6 +251,23 @@ def test_what_was_measured_is_on_the_page():
     assert "14.5 s to 15.5 s" in render(report)
 
 
+def test_what_was_kept_as_it_ran_fastest_need_not_be_so_by_simulation():
+    trace = ((1, 1.0, 14.0), (2, 2.0, 13.0))
+    kept = chosen([0, 0, 1, 0], method="annealing", trace=trace, wall_seconds=2.0)
+    rows = (
+        {"method": "annealing", "kept": False, "simulated_step_time": 13.0, "step_time": 17.0,
+         "interval": [16.0, 18.0], "feasible": True, "reason": ""},
+        {"method": "annealing", "kept": True, "simulated_step_time": 14.0, "step_time": 15.0,
+         "interval": [14.5, 15.5], "feasible": True, "reason": ""},
+    )  # fmt: skip
+    report = report_of(kept, measured=rows)
+    assert "expert found a faster one by simulation, 13 s" in verdict(report)[1]
+    assert sensitivity_sentence(report).endswith(
+        "; it was kept as the fastest of those that were run on real devices."
+    )
+    assert search_figure(report)["last"] == "13 s"
+
+
 def test_long_names_lose_their_middle():
     assert shortened("a" * 100) == "a" * 100
     assert len(shortened("a" * 500 + "b" * 500)) == 100
@@ -211,6 +292,13 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path):
     save_report(report, tmp_path / "report.html")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     assert (tmp_path / "report.html").read_text().endswith("</html>")
+
+
+def test_names_that_are_no_text_are_written(tmp_path):
+    # As Python has the bytes of a file name that is not UTF-8.
+    report = report_of(chosen([0, 0, 1, 1]), date="\udcff")
+    save_report(report, tmp_path / "report.html")
+    assert "\\udcff" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_twenty_thousand_ops_are_a_page_below_three_megabytes():

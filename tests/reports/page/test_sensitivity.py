@@ -5,7 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from placeto import place, simulate
+from placeto import PlacetoError, place, simulate
+from placeto.placers import PLACERS, Placer
 from placeto.reports.page.others import others, quick_placers
 from placeto.reports.page.scaled import scaled_problem
 from placeto.reports.page.sensitivity import CASES, run_again, sensitivity
@@ -132,6 +133,20 @@ def test_other_placers_are_run_until_their_time_is_spent():
     assert few.left_out == dict.fromkeys(
         ["etf", "heft"], "the 2 s for the other placers were spent"
     )
+
+
+def test_a_placer_that_fails_is_left_out(monkeypatch):
+    def fail(incumbent, rng):
+        raise PlacetoError("it broke")
+
+    problem = fork()
+    etf = place(problem, "etf")
+    monkeypatch.setitem(PLACERS, "etf", Placer("etf", "", fail))
+    every = others(problem, ("single", "etf"))
+    assert [each.method for each in every.placements] == ["single"]
+    assert every.left_out == {"etf": "it broke"}
+    outcomes = sensitivity(placement_of(problem, APART), [replace(etf, wall_seconds=0.0)])
+    assert {each.other for each in outcomes} == {"etf"}
 
 
 def test_the_policy_is_compared_with_where_its_code_is_compiled_anyhow():

@@ -50,6 +50,8 @@
     for (const figure of figures) {
       for (const svg of figure.querySelectorAll(".plot svg")) svg.setAttribute("viewBox", `${from} 0 ${width} 1`);
       figure.querySelectorAll(".ticks").forEach(label);
+      // Without a mouse there is nothing to drag with.
+      for (const button of figure.querySelectorAll("[data-do=earlier], [data-do=later]")) button.hidden = width === units;
     }
   };
 
@@ -66,11 +68,14 @@
     const [kind, number] = plot.dataset.hover.split(" ");
     const now = (unit / units) * step * 1e9;
     const near = ((to - from) / units) * step * 1e9 * 0.002;
-    const span = hover[kind][Number(number)].find(([begin, end]) => begin - near <= now && now <= end + near);
+    const spans = hover[kind][Number(number)];
+    const within = (reach) => spans.find(([begin, end]) => begin - reach <= now && now <= end + reach);
+    const span = within(0) ?? within(near);
     return span ? `${span[2]}\nat ${time(span[0] / 1e9)}` : "";
   };
 
-  const actions = { in: () => zoom(0.5), out: () => zoom(2), all: () => show(0, units) };
+  const move = (share) => show(from + share * (to - from), to + share * (to - from));
+  const actions = { in: () => zoom(0.5), out: () => zoom(2), all: () => show(0, units), earlier: () => move(-0.5), later: () => move(0.5) };
   for (const figure of figures) {
     for (const button of figure.querySelectorAll("[data-do]")) button.addEventListener("click", actions[button.dataset.do]);
     for (const plot of figure.querySelectorAll(".plot")) {
