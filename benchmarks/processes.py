@@ -29,8 +29,9 @@ def running() -> list[Process]:
         if not folder.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            state, parent, *rest = (folder / "stat").read_text().rpartition(")")[2].split()
-            title = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+            stat = (folder / "stat").read_text(errors="replace")
+            state, parent, *rest = stat.rpartition(")")[2].split()
+            title = (folder / "cmdline").read_text(errors="replace").replace("\0", " ").strip()
             if state != "Z":
                 found.append(Process(int(folder.name), int(parent), int(rest[17]), title))
     return found

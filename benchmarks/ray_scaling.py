@@ -34,7 +34,7 @@ class Plan:
 
     Attributes:
         grouping: at most so many groups.
-        updates: of each training run; the first is not counted.
+        updates: of each training run; the first, of every controller, is not counted.
         evaluations: of each search.
         problems: how many are searched for placements of.
         workers: how many workers, each in turn.
@@ -63,7 +63,8 @@ def measure(plan: Plan) -> list[dict[str, Any]]:
         rows.append(_row("synchronous", workers, 1, rate))
     rows.append(_row("asynchronous", 0, 1, rows[0]["rate"]))
     for controllers in plan.workers:
-        rate = training_rate(problem, plan, _with(Scheme(1, "asynchronous", controllers)))
+        run = _with(Scheme(1, "asynchronous", controllers))
+        rate = training_rate(problem, plan, run, controllers)
         rows.append(_row("asynchronous", 1, controllers, rate))
     rows += [_row("search", workers, 1, search_rate(plan, workers)) for workers in plan.workers]
     first: dict[str, float] = {}
@@ -72,8 +73,14 @@ def measure(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def training_rate(problem: PlacementProblem, plan: Plan, run: Callable[..., Trainer]) -> float:
-    """Steps of episodes a second, from the end of the first update to that of the last."""
+def training_rate(
+    problem: PlacementProblem, plan: Plan, run: Callable[..., Trainer], controllers: int = 1
+) -> float:
+    """Steps of episodes a second, to the end of the last update.
+
+    Counted is from the end of the first updates on, one of each controller: they begin together,
+    and those that came just after the first would count as if they had taken no time.
+    """
     config = TrainingConfig(updates=plan.updates)
     times: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -84,11 +91,11 @@ def training_rate(problem: PlacementProblem, plan: Plan, run: Callable[..., Trai
             watch=lambda report, seconds_left: times.append(time.perf_counter()),
         )
     steps = config.episodes * problem.num_groups * config.sweeps
-    return steps * (len(times) - 1) / (times[-1] - times[0])
+    return steps * (len(times) - controllers) / (times[-1] - times[controllers - 1])
 
 
 def search_rate(plan: Plan, workers: int) -> float:
-    """Placements simulated a second, in the time from the first search that is over to the last."""
+    """Placements simulated a second, the start of the workers included."""
     graph = load_graph("inception_v3")
     problems = [
         PlacementProblem(graph, load_cluster("k80x4"), plan.grouping + extra)
@@ -99,7 +106,7 @@ def search_rate(plan: Plan, workers: int) -> float:
         for problem in problems
     ]
     with ray_session(None, workers):
-        # Once without counting: the workers start, and compile.
+        # Once without counting: what is compiled is kept on disk for all others.
         list(place_all(searches[:workers], workers))
         began = time.perf_counter()
         found = dict(place_all(searches, workers))

@@ -47,12 +47,8 @@ def device_map(
         if name not in known:
             raise PlacetoError(_nameless(name))
         mapped[path] = known[name]
-    used = {known[problem.cluster.devices[device].name] for device in set(found.values())}
-    if len(used) < len(set(found.values())):
-        raise PlacetoError(
-            f"cluster {problem.cluster.name!r}: several devices have one name in PyTorch "
-            f"({', '.join(map(str, used))}); give each its own, such as gpu0=cuda:0"
-        )
+    used = {problem.cluster.devices[device].name for device in set(found.values())}
+    _check_apart(problem.cluster, {name: known[name] for name in used})
     return mapped
 
 
@@ -60,13 +56,24 @@ def check_device_map(problem: PlacementProblem) -> None:
     """Makes sure, before a placement is searched for, that modules and devices have names.
 
     Raises:
-        PlacetoError: the graph is of no PyTorch module, or a device has no name in PyTorch.
+        PlacetoError: the graph is of no PyTorch module, a device has no name in PyTorch, or two
+            have the same.
     """
     _modules(problem.graph)
     known = torch_devices(problem.cluster)
     for device in problem.cluster.devices:
         if device.name not in known:
             raise PlacetoError(_nameless(device.name))
+    _check_apart(problem.cluster, known)
+
+
+def _check_apart(cluster: Cluster, known: Mapping[str, TorchDevice]) -> None:
+    names = list(known.values())
+    if twice := sorted({str(name) for name in names if names.count(name) > 1}):
+        raise PlacetoError(
+            f"cluster {cluster.name!r}: several devices have one name in PyTorch "
+            f"({', '.join(twice)}); give each its own, such as gpu0=cuda:0"
+        )
 
 
 def torch_devices(

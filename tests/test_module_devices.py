@@ -109,6 +109,19 @@ def test_a_graph_of_no_module() -> None:
         device_map(problem, np.zeros(problem.num_groups, dtype=np.int64))
 
 
+@pytest.mark.parametrize("source", ["scaled", "vectors", "recurrent?inference=true", "language"])
+def test_every_placement_covers_each_parameter_once(source: str) -> None:
+    graph = extract(f"{MODELS}:{source}").graph
+    problem = PlacementProblem(graph, TWO, "none")
+    states = {name for names in graph.meta["pytorch"]["states"].values() for name in names}
+    generator = np.random.default_rng(0)
+    for _ in range(30):
+        found = device_map(problem, generator.integers(0, 2, problem.num_groups))
+        for name in states:
+            covering = [path for path in found if not path or f"{name}.".startswith(f"{path}.")]
+            assert len(covering) == 1
+
+
 # The model's own buffer has to be in the map, and is no module.
 @pytest.mark.filterwarnings("ignore:The following device_map keys do not match:UserWarning")
 @pytest.mark.parametrize("tied", [False, True])
@@ -128,7 +141,12 @@ def test_accelerate_dispatches_by_the_map(tmp_path: Path, tied: bool) -> None:
     with torch.no_grad():
         expected = module(text)
         dispatched = accelerate.dispatch_model(
-            module, found, main_device="cpu", offload_dir=tmp_path
+            module,
+            found,
+            main_device="cpu",
+            offload_dir=tmp_path,
+            # It reads the weight of a module inside of it, which it does not call.
+            preload_module_classes=["MultiheadAttention"],
         )
         torch.testing.assert_close(dispatched(text), expected)
     # Where it is not computing, what is on the disk has no memory.
@@ -161,4 +179,8 @@ def test_the_command_writes_the_map(
     placeto.save_cluster(cluster("/device:GPU:0", None), tmp_path / "two.yaml")
     assert main([*command, *two, "--device-map", str(output)]) == 2
     assert "device 'second' has no name in PyTorch" in capsys.readouterr().err
+    placeto.save_cluster(cluster("/device:GPU:0", "/job:a/task:1/device:GPU:0"), two[1])
+    assert main([*command, *two, "--device-map", str(output), "-o", f"{tmp_path}/p.json"]) == 2
+    assert "several devices have one name in PyTorch (0)" in capsys.readouterr().err
     assert not output.exists()
+    assert not (tmp_path / "p.json").exists()  # said before the search

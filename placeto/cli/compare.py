@@ -161,23 +161,23 @@ def _at_once(
         for problem in problems
         for method in methods
     ]
-    found: dict[int, Placement | NotApplicable] = {}
+    found: dict[int, Placement] = {}
     interrupted = False
     assert arguments.workers is not None
     with progress(f"{len(searches)} searches") as report:
         over = place_all(searches, arguments.workers, arguments.ray_address, report)
         try:
             with closing(over):
-                found.update(over)
+                found.update(
+                    (number, result)
+                    for number, result in over
+                    if _applies(result, searches[number].method, arguments)
+                )
         except KeyboardInterrupt:
             interrupted = True
     for first, problem in zip(range(0, len(searches), len(methods)), problems, strict=True):
-        own = [
-            result
-            for number, method in enumerate(methods, first)
-            if (result := found.get(number)) is not None and _applies(result, method, arguments)
-        ]
-        yield problem, iter(own)
+        numbers = range(first, first + len(methods))
+        yield problem, (found[number] for number in numbers if number in found)
     if interrupted:
         raise KeyboardInterrupt
 

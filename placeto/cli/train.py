@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import OmitArgPrefixes, arg
@@ -132,6 +133,8 @@ def run(arguments: Train) -> int:
                 teacher=annealed,
             )
     except KeyboardInterrupt:
+        if not (Path(arguments.output) / "trainer.pt").exists():  # its workers were starting
+            raise
         note(f"interrupted; the same command goes on from the checkpoint in {arguments.output}")
         return INTERRUPTED
     if arguments.json:

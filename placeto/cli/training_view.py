@@ -66,11 +66,13 @@ class TrainingView:
         self._latest: dict[tuple[str, str], UpdateReport] = {}
 
     def say(self, message: str) -> None:
-        """Shows a line, until the next."""
+        """Shows a line, until the next; what was said before the first update, until that."""
         self._message = message
 
     def watch(self, report: "UpdateReport", seconds_left: float) -> None:
         """Shows an update, and what is left."""
+        if not self._latest:
+            self._message = ""
         key = report.graph, report.cluster
         self._latest.pop(key, None)
         self._latest[key] = report
@@ -108,9 +110,9 @@ class TrainingView:
         table.add_column("graph", no_wrap=True, overflow="ellipsis")
         for name in ("step time", "best", "entropy", "gradient", "steps/s"):
             table.add_column(name, justify="right", no_wrap=True)
-        reports = [*self._latest.values()][-ROWS:]
-        several = len({report.cluster for report in self._latest.values()}) > 1
-        for report in sorted(reports, key=lambda each: (each.graph, each.cluster)):
+        latest = [*self._latest.values()]  # at once: this is drawn in a thread of its own
+        several = len({report.cluster for report in latest}) > 1
+        for report in sorted(latest[-ROWS:], key=lambda each: (each.graph, each.cluster)):
             name = f"{report.graph} on {report.cluster}" if several else report.graph
             table.add_row(
                 Text(name),

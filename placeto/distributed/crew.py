@@ -117,14 +117,13 @@ class Crew(Generic[Item, Result]):
 
     def _next(self) -> tuple[int, Result] | None:
         """Waits until something happens: an item is done, or an actor is ready, or dead."""
-        lost = (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError)
         self._hand_out()
         (done, *_), _ = self._ray.wait([*self._busy, *self._starting])
         if done in self._starting:
             actor = self._starting.pop(done)
             try:
                 self._get(done)
-            except lost as error:
+            except _Lost as error:
                 self._replace(actor, error)
             except BaseException:
                 actor.end()
@@ -135,7 +134,7 @@ class Crew(Generic[Item, Result]):
         actor, ticket, item = self._busy.pop(done)
         try:
             result: Result = pickle.loads(self._get(done))
-        except lost as error:
+        except _Lost as error:
             self._waiting.appendleft((ticket, item))
             self._replace(actor, error)
             return None
@@ -153,6 +152,9 @@ class Crew(Generic[Item, Result]):
             if isinstance(error.cause, PlacetoError):
                 raise error.cause from None
             raise
+        except self._ray.exceptions.RayError as error:
+            # Killed, out of memory, its machine gone: nothing that the work did.
+            raise _Lost(str(error)) from error
 
     def _hand_out(self) -> None:
         while self._idle and self._waiting:
@@ -203,6 +205,10 @@ def one_a_node(size: int, cpus: int) -> list[Mapping[str, Any]]:
         {"num_cpus": cpus, "resources": {f"node:{node['NodeManagerAddress']}": 0.6}}
         for node in nodes[:size]
     ]
+
+
+class _Lost(Exception):  # noqa: N818 (an actor is replaced, and nobody sees this)
+    """An actor died, or what it handed back was lost."""
 
 
 class _Actor:

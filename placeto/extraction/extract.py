@@ -76,7 +76,14 @@ def extract(
         say("loading PyTorch")
         return extract_module(parsed, say)
     say("loading TensorFlow")
-    import_tensorflow()
+    try:
+        import_tensorflow()
+    except PlacetoError as error:
+        if loader != "module":
+            raise
+        raise PlacetoError(
+            f"{error}; a module is taken for PyTorch's if it imports torch"
+        ) from error
     say(f"tracing {source}")
     _start_afresh()
     with variables_kept():
@@ -115,6 +122,8 @@ def _loader(source: Source) -> str:
         kind = source.scheme
     elif is_function(source):
         kind = "module"
+    elif not source.scheme and path.suffix == ".py":
+        raise PlacetoError(f"source {source.text!r} names no function; give {path}:FUNCTION")
     elif not source.scheme and path.is_dir():
         kind = "savedmodel"
     elif not source.scheme and path.is_file():

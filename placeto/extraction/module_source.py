@@ -8,7 +8,7 @@ from placeto.errors import PlacetoError
 from placeto.extraction.keras_step import STEP_OPTIONS, keras_step
 from placeto.extraction.source import Source, take_options
 from placeto.extraction.tracing import training_step
-from placeto.extraction.user_code import find_function, parameters
+from placeto.extraction.user_code import find_function, parameters, running
 
 if TYPE_CHECKING:
     from placeto.extraction.step import TrainingStep
@@ -29,9 +29,10 @@ def load(source: Source) -> TrainingStep:
     make = find_function(source)
     own = parameters(source, make)
     options = take_options(source, {**STEP_OPTIONS, **own})
-    made = make(**{key: options[key] for key in own if key in source.options})
-    if isinstance(made, keras.Model):
-        return keras_step(made, source.target, {key: options[key] for key in STEP_OPTIONS})
+    with running(source):
+        made = make(**{key: options[key] for key in own if key in source.options})
+        if isinstance(made, keras.Model):
+            return keras_step(made, source.target, {key: options[key] for key in STEP_OPTIONS})
     for key in source.options:
         if key not in own:
             raise PlacetoError(
@@ -46,7 +47,8 @@ def load(source: Source) -> TrainingStep:
                 f"{source.text}: the tf.function has no input_signature; give it one, or return "
                 "its get_concrete_function(...)"
             )
-        made = made.get_concrete_function()
+        with running(source):
+            made = made.get_concrete_function()
     if not isinstance(made, tf.types.experimental.ConcreteFunction):
         raise PlacetoError(
             f"{source.text}: returned {type(made).__name__}, expected a ConcreteFunction, a "

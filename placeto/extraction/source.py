@@ -92,7 +92,8 @@ def _typed(source: Source, key: str, value: Value, default: Any) -> Value:
     if wanted is str and not isinstance(value, str):
         return str(value)
     if type(value) is not wanted:
-        kind = {int: "a whole number", float: "a number", bool: "true or false"}[wanted]
+        kinds = {int: "a whole number", float: "a number", bool: "true or false"}
+        kind = kinds.get(wanted, f"a {wanted.__name__}, which a source cannot give")
         raise PlacetoError(f"{source.text}: {key}={value} is not {kind}, such as {default}")
     if wanted in (int, float) and value < 0:  # type: ignore[operator]
         raise PlacetoError(f"{source.text}: {key}={value} must not be negative")

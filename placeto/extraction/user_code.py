@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
 import re
 import sys
+import sysconfig
+import textwrap
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +18,15 @@ from placeto.errors import PlacetoError
 from placeto.extraction.source import Source, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
-_PYTORCH = re.compile(r"^\s*(?:import|from)\s+(?:torch|transformers\b|timm\b|lightning\b)", re.M)
-_TENSORFLOW = re.compile(r"^\s*(?:import|from)\s+(?:tensorflow|keras)\b", re.M)
+_IMPORT = r"^\s*(?:from\s+|import\s+(?:[\w.][\w. ]*,\s*)*)"
+_PYTORCH = re.compile(_IMPORT + r"(?:torch|transformers\b|timm\b|lightning\b)", re.M)
+_TENSORFLOW = re.compile(_IMPORT + r"(?:tensorflow|keras)\b", re.M)
+_PLACETO = Path(__file__).parents[1]
+_PYTHON = Path(sysconfig.get_path("stdlib"))
+_LONGEST_MESSAGE = 400
 
 
 def is_function(source: Source) -> bool:
@@ -36,11 +44,8 @@ def is_pytorch(source: Source) -> bool:
     Raises:
         PlacetoError: there is no such module.
     """
-    with _search_path(source):
-        try:
-            spec = _spec(source)
-        except ModuleNotFoundError as error:
-            raise _missing(source, error) from error
+    with running(source):
+        spec = _spec(source)
     text = f"import {source.scheme}\n"
     if spec.origin is not None and spec.origin.endswith(".py"):
         text += Path(spec.origin).read_text(encoding="utf-8", errors="replace")
@@ -51,13 +56,10 @@ def find_function(source: Source) -> Callable[..., Any]:
     """The function that a source names.
 
     Raises:
-        PlacetoError: there is no such module, or no such function in it.
+        PlacetoError: there is no such module, it cannot be imported, or has no such function.
     """
-    with _search_path(source):
-        try:
-            module = _imported(source)
-        except ModuleNotFoundError as error:
-            raise _missing(source, error) from error
+    with running(source):
+        module = _imported(source)
     made = getattr(module, source.target, None)
     if not callable(made):
         functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
@@ -84,18 +86,48 @@ def parameters(source: Source, make: Callable[..., Any]) -> dict[str, Any]:
     return defaults
 
 
-class _search_path:  # noqa: N801 (a context manager)
-    """Imports from where the user stands, and from beside a file."""
+@contextlib.contextmanager
+def running(source: Source) -> Iterator[None]:
+    """A context in which code of the user's runs.
 
-    def __init__(self, source: Source) -> None:
-        path = Path(source.scheme)
-        self.folder = str(path.parent.resolve() if _is_file(source) else Path.cwd())
+    It imports from beside its file or, of a module, from where the user stands. What it raises
+    becomes one line that says where; the error itself, with its traceback, is the `__cause__`.
 
-    def __enter__(self) -> None:
-        sys.path.insert(0, self.folder)
+    Raises:
+        PlacetoError: whatever the code raises.
+    """
+    folder = str(Path(source.scheme).parent.resolve() if _is_file(source) else Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        yield
+    except PlacetoError:
+        raise
+    except ModuleNotFoundError as error:
+        raise PlacetoError(
+            f"{source.text}: no module {error.name!r}; run where it can be imported{place(error)}"
+        ) from error
+    except Exception as error:  # a user's code may raise anything
+        text = textwrap.shorten(str(error), _LONGEST_MESSAGE, placeholder=" …")
+        raise PlacetoError(
+            f"{source.text}: {type(error).__name__}: {text}{place(error)}"
+        ) from error
+    finally:
+        with contextlib.suppress(ValueError):  # the user's code may have changed it
+            sys.path.remove(folder)
 
-    def __exit__(self, *_: object) -> None:
-        sys.path.remove(self.folder)
+
+def place(error: BaseException) -> str:
+    """The innermost line of the user's own code that raised an error, or nothing."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if not (
+            path.is_relative_to(_PLACETO)
+            or path.is_relative_to(_PYTHON)
+            or {"site-packages", "dist-packages"}.intersection(path.parts)
+            or path.name.startswith(("<", "__autograph_generated"))
+        ):
+            return f" ({frame.filename}, line {frame.lineno})"
+    return ""
 
 
 def _is_file(source: Source) -> bool:
@@ -124,7 +156,3 @@ def _imported(source: Source) -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses and pickles look their module up there
     spec.loader.exec_module(module)
     return module
-
-
-def _missing(source: Source, error: ModuleNotFoundError) -> PlacetoError:
-    return PlacetoError(f"{source.text}: no module {error.name!r}; run where it can be imported")

@@ -1,9 +1,13 @@
 """The benchmark of many processes, in its quick form."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from benchmarks import ray_scaling
 from placeto.distributed import ray_session
+from placeto.envs import generator
+from placeto.training import TrainingConfig
 
 
 def test_the_quick_form_measures_everything_and_writes_nothing(capsys, monkeypatch, tmp_path):
@@ -24,3 +28,18 @@ def test_the_quick_form_measures_everything_and_writes_nothing(capsys, monkeypat
     assert ratios[0] == ratios[2] == ratios[4] == 1.0
     assert ratios[1] == pytest.approx(rates[1] / rates[0], abs=0.1)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_controllers_began_together_is_not_counted(monkeypatch):
+    """Four controllers, an update of each at 1 s, 2 s and 3 s: four updates a second."""
+    now = SimpleNamespace(perf_counter=iter([1.0] * 4 + [2.0] * 4 + [3.0] * 4).__next__)
+    monkeypatch.setattr(ray_scaling, "time", now)
+
+    def run(problems, config, directory, watch):
+        for _ in range(config.updates):
+            watch(None, 0.0)
+
+    problem = generator.fork()
+    rate = ray_scaling.training_rate(problem, ray_scaling.Plan(updates=12), run, 4)
+    config = TrainingConfig()
+    assert rate == 4 * config.episodes * problem.num_groups * config.sweeps

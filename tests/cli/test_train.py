@@ -120,6 +120,16 @@ def test_a_run_of_another_agent(placeto, tmp_path):
     assert document["clusters"] == 2
 
 
+def test_an_interrupt_before_there_is_a_checkpoint_promises_none(placeto, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("placeto.training.run.train", interrupted)
+    result = placeto(*TRAIN)
+    assert (result.status, result.out) == (130, "")
+    assert result.err == "placeto: interrupted; nothing was found yet\n"
+
+
 @pytest.mark.parametrize(
     ("argv", "says"),
     [

@@ -9,7 +9,13 @@ import pytest
 from rich.console import Console
 
 from placeto.cli import main
-from placeto.cli.training_view import ROWS, format_clock, live_view, training_view
+from placeto.cli.training_view import (
+    ROWS,
+    TrainingView,
+    format_clock,
+    live_view,
+    training_view,
+)
 from placeto.training import UpdateReport
 from tests.cli.test_train import TRAIN
 
@@ -71,6 +77,32 @@ def test_before_the_first_update_nothing_is_known():
     head, message = last_picture(90, lambda view: view.say("starting 4 workers"))
     assert head.endswith("0/200 updates")
     assert message == "starting 4 workers"
+
+
+def test_what_is_said_of_the_start_is_gone_when_there_is_an_update():
+    def told(view):
+        view.say("starting 4 workers")
+        view.watch(REPORT, 42.4)
+
+    assert len(last_picture(90, told)) == 3
+
+
+def test_an_update_may_come_while_one_is_drawn():
+    """The terminal is drawn in a thread of its own."""
+    view = TrainingView(200)
+
+    class Read:
+        """A report; while it is read, the next comes."""
+
+        def __getattr__(self, name):
+            if name == "cluster" and len(view._latest) == 1:
+                view.watch(replace(REPORT, graph="nmt"), 1.0)
+            return getattr(REPORT, name)
+
+    view.watch(REPORT, 1.0)
+    view._latest[REPORT.graph, REPORT.cluster] = Read()
+    view.drawn()
+    assert len(view._latest) == 2
 
 
 def test_of_many_problems_the_latest_are_shown_and_names_are_no_markup():

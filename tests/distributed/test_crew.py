@@ -49,6 +49,20 @@ def test_an_idle_worker_that_is_killed_is_replaced_under_its_number():
         assert first != second
 
 
+def test_a_worker_that_ran_out_of_memory_is_replaced(ray, monkeypatch):
+    """Ray kills such a worker, and says so by an error that is none of an actor's."""
+    with Crew(works.squarer, TWO[:1]) as crew:
+        crew.start()
+        get, errors = ray.get, [ray.exceptions.OutOfMemoryError("the machine is full")]
+        monkeypatch.setattr(ray, "get", lambda ref: get(ref) if not errors else _raise(errors))
+        assert list(crew.map([3])) == [(0, 9)]
+        assert crew.deaths == 1
+
+
+def _raise(errors):
+    raise errors.pop()
+
+
 def test_workers_that_die_again_and_again_are_given_up(monkeypatch):
     monkeypatch.setattr(crews, "DEATHS_A_WORKER", 2)
     with (

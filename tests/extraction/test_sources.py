@@ -142,6 +142,7 @@ def test_a_loop_of_tensorflow_1_is_refused(tmp_path: Path) -> None:
         ),
         (f"{STEPS}:nothing", "returned int, expected a ConcreteFunction"),
         (f"{STEPS}:open_ended", "has no input_signature"),
+        (f"{STEPS}:mistaken", r"AttributeError: there is no such layer \(.*steps\.py, line \d+\)"),
     ],
 )
 def test_sources_that_cannot_be_used(source: str, complaint: str) -> None:

@@ -44,6 +44,11 @@ def regression(rows: int = 6, columns: int = 3) -> Any:
     return step.get_concrete_function()
 
 
+def mistaken() -> Any:
+    """A model with a mistake in it."""
+    raise AttributeError("there is no such layer")
+
+
 def big_constant() -> Any:
     """Folding its constants would store 64 MiB."""
     import tensorflow as tf

@@ -5,7 +5,7 @@ import pytest
 from placeto import PlacetoError
 from placeto.distributed import ray_session
 from placeto.envs import generator
-from placeto.placers import place
+from placeto.placers import NotApplicable, parallel, place
 from placeto.placers.parallel import Search, place_all
 from tests.cli.conftest import folder, placeto  # noqa: F401
 
@@ -45,10 +45,30 @@ def test_compare_says_the_same_with_workers(placeto):  # noqa: F811
     argv = ("compare", "fork.json", "--cluster", "duo.yaml", "--grouping", "none", "--json")
     one_by_one = placeto(*argv, "--methods", "single,etf,heft")
     at_once = placeto(*argv, "--methods", "single,etf,heft", "--workers", "2")
-    for result in (one_by_one, at_once):
-        for row in result.document["rows"]:
+    both = [result.document["rows"] for result in (one_by_one, at_once)]
+    for rows in both:
+        assert [row["method"] for row in rows] == ["single", "etf", "heft"]
+        for row in rows:
             row.pop("wall_seconds")
-    assert at_once.document["rows"] == one_by_one.document["rows"]
+    assert both[0] == both[1]
+
+
+@pytest.mark.usefixtures("_ray")
+def test_what_is_printed_between_results_is_output(capsys):
+    for number, _ in place_all([Search(PROBLEMS[0], "etf")], workers=1):
+        print(f"search {number} is over")
+    assert capsys.readouterr().out == "search 0 is over\n"
+
+
+def test_a_method_that_does_not_apply_is_said_when_it_is_known(monkeypatch, placeto):  # noqa: F811
+    def found(searches, workers, address, progress):
+        yield 1, NotApplicable("cpu: no device of that kind")
+        pytest.fail("the other searches are waited for")
+
+    monkeypatch.setattr(parallel, "place_all", found)
+    argv = ("compare", "fork.json", "--cluster", "duo.yaml", "--workers", "1")
+    result = placeto(*argv, "--methods", "single,cpu")
+    assert "cpu: no device of that kind" in result.complaint
 
 
 def test_nothing_to_find_needs_no_workers():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
@@ -14,6 +15,9 @@ from placeto.extraction.source import Source, did_you_mean
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
+STANDARD = ("", "ai.onnx")
+# A shape, unlike a weight, is at most so many integers.
+_SHAPE_ELEMENTS = 1024
 # Types of which several elements are in one byte.
 _IN_A_BYTE = {"INT4": 2, "UINT4": 2, "FLOAT4E2M1": 2, "INT2": 4, "UINT2": 4}
 
@@ -34,7 +38,7 @@ class Tensor:
 def load_model(source: Source) -> ModelProto:
     """Reads a model, gives its open dimensions the sizes that the source has, and infers shapes.
 
-    Weights that stand in files of their own are not read.
+    Weights that stand in files of their own are not read; what may be a shape is, if it is there.
 
     Raises:
         PlacetoError: `onnx` is not installed, the file is no ONNX model, or a dimension of an input
@@ -57,9 +61,8 @@ def load_model(source: Source) -> ModelProto:
         raise PlacetoError(f"{path}: not an ONNX model, or one without ops")
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
+    _load_shapes(model.graph, path.parent)
     _set_dimensions(model.graph, source)
-    # What an exporter wrote down was inferred with open dimensions.
-    del model.graph.value_info[:]
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
@@ -100,6 +103,20 @@ def states(graph: GraphProto) -> dict[str, Tensor]:
     return found
 
 
+def _load_shapes(graph: GraphProto, folder: Path) -> None:
+    from onnx import TensorProto
+    from onnx.checker import ValidationError
+    from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
+
+    for tensor in graph.initializer:
+        whole = tensor.data_type in (TensorProto.INT64, TensorProto.INT32)
+        if whole and prod(tensor.dims) <= _SHAPE_ELEMENTS and uses_external_data(tensor):
+            with contextlib.suppress(OSError, ValueError, ValidationError):
+                load_external_data_for_tensor(tensor, str(folder))
+                tensor.data_location = TensorProto.DEFAULT
+                del tensor.external_data[:]
+
+
 def _set_dimensions(graph: GraphProto, source: Source) -> None:
     held = {initializer.name for initializer in graph.initializer}
     inputs = [info for info in graph.input if info.name not in held]
@@ -123,8 +140,17 @@ def _set_dimensions(graph: GraphProto, source: Source) -> None:
         for name, axis in _open_dimensions(info).items():
             info.type.tensor_type.shape.dim[axis].dim_value = int(source.options[name])
         _also(info, source.options)
+    # What an exporter wrote down was inferred with open dimensions; of ops outside of the standard
+    # nothing else is known.
+    foreign = {name for node in graph.node if node.domain not in STANDARD for name in node.output}
+    for at in reversed(range(len(graph.value_info))):
+        if graph.value_info[at].name not in foreign:
+            del graph.value_info[at]
     for info in graph.output:
-        info.type.tensor_type.ClearField("shape")
+        if info.name not in foreign:
+            info.type.tensor_type.ClearField("shape")
+    for info in (*graph.value_info, *graph.output):
+        _also(info, source.options)
 
 
 def _also(info: ValueInfoProto, sizes: Mapping[str, object]) -> None:
@@ -139,7 +165,7 @@ def _open_dimensions(info: ValueInfoProto) -> dict[str, int]:
     return {
         dim.dim_param or f"{info.name}.{axis}": axis
         for axis, dim in enumerate(info.type.tensor_type.shape.dim)
-        if not dim.HasField("dim_value")
+        if not dim.HasField("dim_value") or dim.dim_value < 0
     }
 
 

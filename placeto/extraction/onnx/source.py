@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placeto.extraction.onnx.shapes import Tensor, load_model, states, tensors
+from placeto.errors import PlacetoError
+from placeto.extraction.onnx.shapes import STANDARD, Tensor, load_model, states, tensors
 from placeto.extraction.onnx.work import FREE, ROWS, flops
 from placeto.extraction.result import Extraction
 from placeto.extraction.roofline import cost_meta, roofline
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from placeto.extraction.source import Source
 
-_STANDARD = ("", "ai.onnx")
 _UNKNOWN = Tensor(None, 0)
 
 
@@ -36,7 +36,8 @@ def extract_file(source: Source, say: Callable[[str], None]) -> Extraction:
     `INPUT.AXIS` for one without.
 
     Raises:
-        PlacetoError: not an ONNX model, or an open dimension without a size.
+        PlacetoError: not an ONNX model, an open dimension without a size, or an input of an op that
+            is not there.
     """
     say(f"inferring the shapes of {source.target}")
     model = load_model(source)
@@ -46,6 +47,9 @@ def extract_file(source: Source, say: Callable[[str], None]) -> Extraction:
     inputs = [info.name for info in model.graph.input if info.name not in held]
     names = _unique([*inputs, *(node.name or node.op_type for node in nodes)])
     reads = [()] * len(inputs) + [tuple(dict.fromkeys(_reads(node))) for node in nodes]
+    made = [[name] for name in inputs] + [list(node.output) for node in nodes]
+    _check_reads(source, names, reads, {*held, *(name for outputs in made for name in outputs)})
+    inside = [0] * len(inputs) + [_held_inside(node) for node in nodes]
     operations, moved = np.zeros((2, len(names)))
     for op, node in enumerate(nodes, start=len(inputs)):
         operations[op], moved[op] = _work(node, known)
@@ -54,8 +58,13 @@ def extract_file(source: Source, say: Callable[[str], None]) -> Extraction:
         op_names=names,
         op_types=["Input"] * len(inputs) + [node.op_type for node in nodes],
         op_seconds=roofline(operations, moved),
-        **_edges([[name] for name in inputs] + [list(node.output) for node in nodes], reads, known),
-        param_bytes=np.array([sum(held[n].bytes for n in read if n in held) for read in reads]),
+        **_edges(made, reads, known),
+        param_bytes=np.array(
+            [
+                sum((held[name].bytes for name in read if name in held), more)
+                for read, more in zip(reads, inside, strict=True)
+            ]
+        ),
         flops=operations,
         meta=_meta(source, model, nodes, known),
     )
@@ -72,6 +81,25 @@ def _reads(node: NodeProto) -> Iterator[str]:
             yield from (name for name in _reads(each) if name not in made)
             made.update(each.output)
         yield from (info.name for info in graph.output if info.name not in made)
+
+
+def _check_reads(
+    source: Source, names: Sequence[str], reads: Sequence[Sequence[str]], known: set[str]
+) -> None:
+    for op, read in zip(names, reads, strict=True):
+        for name in read:
+            if name not in known:
+                raise PlacetoError(
+                    f"{source.target}: op {op!r} reads {name!r}, which nothing in the file makes"
+                )
+
+
+def _held_inside(node: NodeProto) -> int:
+    """Bytes of the constants of the graphs inside of an op."""
+    return sum(
+        sum(state.bytes for state in states(graph).values()) + sum(map(_held_inside, graph.node))
+        for graph in _inner(node)
+    )
 
 
 def _inner(node: NodeProto) -> list[GraphProto]:
@@ -95,7 +123,7 @@ def _work(node: NodeProto, known: Mapping[str, Tensor]) -> tuple[float, float]:
         return max(sides, key=lambda side: side[1])
     read = [known.get(name, _UNKNOWN) for name in node.input]
     made = [known.get(name, _UNKNOWN) for name in node.output]
-    if node.domain not in _STANDARD:
+    if node.domain not in STANDARD:
         return 0.0, float(sum(each.bytes for each in (*read, *made)))
     if node.op_type in FREE or node.op_type == "Constant":
         return 0.0, 0.0
@@ -161,7 +189,7 @@ def _warnings(nodes: Sequence[NodeProto], known: Mapping[str, Tensor]) -> list[s
         if name and known.get(name, _UNKNOWN).shape is None
     ]
     whole = [node.name or node.op_type for node in nodes if _inner(node)]
-    foreign = sorted({f"{n.domain}.{n.op_type}" for n in nodes if n.domain not in _STANDARD})
+    foreign = sorted({f"{n.domain}.{n.op_type}" for n in nodes if n.domain not in STANDARD})
     lines = []
     if unknown:
         lines.append(

@@ -67,13 +67,16 @@ def flops(
 def _einsum(node: NodeProto, inputs: Sequence[Shape | None]) -> float:
     equation = _attribute(node, "equation").decode().replace(" ", "")  # type: ignore[union-attr]
     terms = equation.partition("->")[0].split(",")
-    if len(terms) != 2 or "." in equation or None in inputs:
+    if len(terms) != 2 or None in inputs:
         return 0.0
-    sizes = {
-        letter: size
-        for term, shape in zip(terms, inputs, strict=True)
-        for letter, size in zip(term, shape or (), strict=True)
-    }
+    sizes: dict[str | int, int] = {}
+    for term, shape in zip(terms, inputs, strict=True):
+        head, dots, tail = term.partition("...")
+        rest = len(shape or ()) - len(head + tail) if dots else 0
+        # Dimensions in an ellipsis are aligned at their last one.
+        letters = [*head, *range(-rest, 0), *tail]
+        for letter, size in zip(letters, shape or (), strict=True):
+            sizes[letter] = max(size, sizes.get(letter, 1))
     return 2.0 * prod(sizes.values())
 
 

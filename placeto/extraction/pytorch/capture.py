@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placeto.errors import PlacetoError
+from placeto.extraction.pytorch.inputs import without_noise
 from placeto.extraction.pytorch.loss import loss_targets, total_loss
+from placeto.extraction.user_code import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,11 +62,13 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
 
     call.module.train(training)
     try:
-        with mode, torch.set_grad_enabled(training):
+        with mode, without_noise(), torch.set_grad_enabled(training):
             return _captured(call, mode, training, loss, where)
     except RuntimeError as error:
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise PlacetoError(f"{where}: torch.export cannot capture the module: {line}") from error
+        raise PlacetoError(
+            f"{where}: torch.export cannot capture the module: {line}{place(error)}"
+        ) from error
 
 
 def _captured(call: Call, mode: FakeTensorMode, training: bool, loss: str, where: str) -> Captured:
@@ -96,6 +100,11 @@ def _captured(call: Call, mode: FakeTensorMode, training: bool, loss: str, where
         else:
             others[position] = value
     graph = _joint(_runner(exported.graph_module, others), tensors, training)
+    if sparse := next(filter(_is_sparse, graph.nodes), None):
+        raise PlacetoError(
+            f"{where}: {sparse} makes a sparse tensor, whose size is not known before it is "
+            "computed; make it dense, such as an embedding with sparse=False"
+        )
     output = next(node for node in graph.nodes if node.op == "output")
     results = output.args[0]
     if not training:
@@ -106,6 +115,13 @@ def _captured(call: Call, mode: FakeTensorMode, training: bool, loss: str, where
         if kind == PARAMETER and gradient is not None
     }
     return Captured(graph, tuple(sources), gradients, results[-len(sources) - 1])
+
+
+def _is_sparse(node: fx.Node) -> bool:
+    import torch
+
+    made = node.meta.get("val")
+    return isinstance(made, torch.Tensor) and made.layout != torch.strided
 
 
 def _step_class() -> type[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
     from torch._subclasses import FakeTensorMode
+
+    # By `id`: the tensor, which has to live as long as its `id` is known, and one without data.
+    Fakes = dict[int, tuple[Tensor, Tensor]]
 
 _SHAPE = re.compile(r"(\d+(?:x\d+)*)(?::(\w+))?")
 
@@ -59,7 +63,7 @@ def make_call(
 
     warnings: tuple[str, ...] = ()
     try:
-        with mode, _without_noise():
+        with mode, without_noise():
             made = make()
     except RuntimeError as error:
         if not _needs_values(error):
@@ -80,9 +84,9 @@ def make_call(
             "as ?inputs=32x3x224x224"
         )
     given = rest[0] if rest else _of_shapes(inputs, mode, where)
-    _make_fake(module, mode)
-    with mode:
-        given = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: _fake(t, mode), given)
+    known: Fakes = {}
+    _make_fake(module, mode, known)
+    given = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: _fake(t, mode, known), given)
     if isinstance(given, dict):
         return Call(module, (), given), warnings
     return Call(module, given if isinstance(given, tuple) else (given,)), warnings
@@ -91,10 +95,18 @@ def make_call(
 def _needs_values(error: RuntimeError) -> bool:
     from torch._subclasses.fake_tensor import (
         DataDependentOutputException,
+        DynamicOutputShapeException,
         UnsupportedFakeTensorException,
+        UnsupportedOperatorException,
     )
 
-    return isinstance(error, DataDependentOutputException | UnsupportedFakeTensorException)
+    return ".numpy() is not supported" in str(error) or isinstance(
+        error,
+        DataDependentOutputException
+        | DynamicOutputShapeException
+        | UnsupportedFakeTensorException
+        | UnsupportedOperatorException,
+    )
 
 
 def _of_shapes(inputs: str, mode: FakeTensorMode, where: str) -> tuple[Tensor, ...]:
@@ -113,26 +125,44 @@ def _of_shapes(inputs: str, mode: FakeTensorMode, where: str) -> tuple[Tensor, .
     return tuple(tensors)
 
 
-def _make_fake(module: nn.Module, mode: FakeTensorMode) -> None:
-    # Tensors that are shared stay so: the mode remembers what it has converted.
+def _make_fake(module: nn.Module, mode: FakeTensorMode, known: Fakes) -> None:
     for part in module.modules():
-        for held in (part._parameters, part._buffers):
-            for name, tensor in held.items():
-                if tensor is not None:
-                    held[name] = _fake(tensor, mode)
+        for name, tensor in [*part._parameters.items(), *part._buffers.items()]:
+            if tensor is not None:
+                # Not into the dicts: recurrent layers have a list of their weights besides.
+                setattr(part, name, _fake(tensor, mode, known))
 
 
-def _fake(tensor: Tensor, mode: FakeTensorMode) -> Any:
+def _fake(tensor: Tensor, mode: FakeTensorMode, known: Fakes) -> Tensor:
+    """A tensor without data, the same one for a tensor that is shared."""
+    import torch
     from torch._subclasses import FakeTensor
 
-    return tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
+    if id(tensor) not in known:
+        fake: Tensor = tensor if isinstance(tensor, FakeTensor) else mode.from_tensor(tensor)
+        if fake.device.type == "meta":
+            # What is made on `meta` has no data either, and is combined with what is not on it.
+            with mode:
+                fake = torch.empty_like(fake, device="cpu").requires_grad_(tensor.requires_grad)
+            if isinstance(tensor, torch.nn.Parameter):
+                fake = torch.nn.Parameter(fake, tensor.requires_grad)
+        known[id(tensor)] = tensor, fake
+    return known[id(tensor)][1]
 
 
 @contextlib.contextmanager
-def _without_noise() -> Iterator[None]:
+def without_noise() -> Iterator[None]:
+    """A context in which torch keeps to itself what an error or a warning of placeto's says."""
     import warnings
 
-    with warnings.catch_warnings():
-        # A weight of no elements; said of every weight that has no data.
-        warnings.filterwarnings("ignore", "Initializing zero-element tensors is a no-op")
-        yield
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    disabled, log.disabled = log.disabled, True
+    try:
+        with warnings.catch_warnings():
+            # A weight of no elements; said of every weight that has no data.
+            warnings.filterwarnings("ignore", "Initializing zero-element tensors is a no-op")
+            # Of recurrent layers, whose lists of weights torch.export exchanges.
+            warnings.filterwarnings("ignore", r"The tensor attributes? .*\._flat_weights\[")
+            yield
+    finally:
+        log.disabled = disabled

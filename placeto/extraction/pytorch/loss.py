@@ -43,6 +43,11 @@ def loss_targets(outputs: Any, choice: str, where: str) -> list[Tensor | None]:
     for tensor in tensors:
         if tensor.dim() == 0:
             targets.append(None)
+        elif choice == "crossentropy" and tensor.dim() == 1:
+            raise PlacetoError(
+                f"{where}: loss=crossentropy of an output of shape {tuple(tensor.shape)}; it needs "
+                "classes along the last of two or more dimensions"
+            )
         elif choice == "crossentropy" or (
             choice == "auto" and tensor.dim() == 2 and tensor.shape[1] > 1
         ):

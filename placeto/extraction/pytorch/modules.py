@@ -2,10 +2,10 @@
 
 A module is *placed whole* when all of it is on one device. `torch.nn` moves nothing by itself, and
 what moves tensors between devices for it (Hugging Face Accelerate's hooks) does so where a
-placed module is called. So a module is whole if it has none inside of it, if it has parameters of
-its own, or if its own `forward` combines what it was given with what a module inside of it made (a
-residual connection): its inputs would be on another device than what is computed from them. All
-other modules only pass tensors on, and the modules inside of them may be apart.
+placed module is called. So a module is whole if it has none inside of it, if it has parameters or
+buffers of its own, or if its own `forward` combines what it was given with what a module inside of
+it made (a residual connection): its inputs would be on another device than what is computed from
+them. All other modules only pass tensors on, and the modules inside of them may be apart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeto.extraction.pytorch.ops import BACKWARD, FORWARD, GRADIENTS, UPDATE, forward_of
+from placeto.extraction.pytorch.capture import BUFFER
+from placeto.extraction.pytorch.ops import (
+    BACKWARD,
+    FORWARD,
+    GRADIENTS,
+    STATE,
+    UPDATE,
+    forward_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -71,7 +79,8 @@ def _whole_modules(
     """Module -> the outermost whole module that it is in."""
     parents = {path.rpartition(".")[0] for path in paths if path}
     held = {owner for paths_of in owners.values() for owner in paths_of}
-    # The model's own parameters stay where the model's inputs go; it may be apart all the same.
+    held |= {op.path for op in ops if op.phase == BUFFER and op.path is not None}
+    # The model's own state stays where the model's inputs go; it may be apart all the same.
     whole = {path for path in paths if path and (path not in parents or path in held)}
     for op in ops:
         if op.phase == FORWARD and op.path and len(op.inputs) > 1:
@@ -83,7 +92,8 @@ def _whole_modules(
         parts = path.split(".")
         around = (".".join(parts[: end + 1]) for end in range(len(parts)))
         outermost[path] = next((each for each in around if each in whole), "")
-    return {path: unit for path, unit in outermost.items() if unit}
+    # A model with no module inside of it is whole as any other.
+    return {path: unit for path, unit in outermost.items() if unit or not parents}
 
 
 def _made_inside(op: Op, module: str) -> bool:
@@ -94,7 +104,7 @@ def _join_modules(ops: Sequence[Op], unit: Mapping[str, str], joined: _Joined) -
     first: dict[str, int] = {}
     fixed = [False] * len(ops)
     for number, op in enumerate(ops):
-        if op.path in unit or (op.path == "" and op.phase == "parameter"):
+        if op.path in unit or (op.path == "" and op.phase in STATE):
             joined.join(first.setdefault(unit.get(op.path or "", ""), number), number)
             fixed[number] = True
         elif op.phase == FORWARD:

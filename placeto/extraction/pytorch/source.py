@@ -15,7 +15,7 @@ from placeto.extraction.pytorch.ops import OPTIMIZERS, STATE, Op, list_ops
 from placeto.extraction.result import Extraction
 from placeto.extraction.roofline import cost_meta, roofline
 from placeto.extraction.source import take_options
-from placeto.extraction.user_code import find_function, parameters
+from placeto.extraction.user_code import find_function, parameters, running
 from placeto.graph import ComputationGraph
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from placeto.extraction.source import Source
 
-STEP_OPTIONS = {
+STEP_OPTIONS: dict[str, Any] = {
     "optimizer": "momentum",
     "loss": "auto",
     "inputs": "",
@@ -69,7 +69,9 @@ def extract_module(source: Source, say: Callable[[str], None]) -> Extraction:
 
     make = find_function(source)
     own = parameters(source, make)
-    options = take_options(source, {**STEP_OPTIONS, **own})
+    taken = take_options(source, {**STEP_OPTIONS, **own})
+    # What the function takes under the same name is its own.
+    options = {key: default if key in own else taken[key] for key, default in STEP_OPTIONS.items()}
     where = source.text
     for key, known in (("optimizer", OPTIMIZERS), ("together", _TOGETHER)):
         if options[key] not in known:
@@ -77,12 +79,13 @@ def extract_module(source: Source, say: Callable[[str], None]) -> Extraction:
                 f"{where}: {key}={options[key]} is unknown; expected {' or '.join(known)}"
             )
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    given = {key: options[key] for key in own if key in source.options}
-    call, warnings = make_call(lambda: make(**given), options["inputs"], mode, where)
-    names, stored = _names(call.module), call.module.state_dict()
-    say("capturing it with torch.export and AOTAutograd")
-    training = not options["inference"]
-    captured = capture(call, mode, training=training, loss=options["loss"], where=where)
+    given = {key: taken[key] for key in own if key in source.options}
+    with running(source):
+        call, warnings = make_call(lambda: make(**given), options["inputs"], mode, where)
+        names, stored = _names(call.module), call.module.state_dict()
+        say("capturing it with torch.export and AOTAutograd")
+        training = not options["inference"]
+        captured = capture(call, mode, training=training, loss=options["loss"], where=where)
     ops, narrow = list_ops(captured, names.of, options["optimizer"])
     if narrow:
         warnings += (

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
 
 # They read as many rows of their first input as they put out.
 _ROWS = frozenset({"embedding", "gather", "index", "index_select"})
+# Products of a matrix or vector with a vector: which argument's elements are each read once.
+_VECTOR_PRODUCTS = {"mv": 0, "addmv": 1, "dot": 0, "vdot": 0}
+# A layer's passes over its weights: backward, the gradients of its input and of its weights.
+_RECURRENT = {"mkldnn_rnn_layer": 1, "mkldnn_rnn_layer_backward": 2}
 # Views that their schemas do not say are some.
 _UNMARKED_VIEWS = frozenset({"_unsafe_view"})
 
@@ -71,7 +75,8 @@ def moved_bytes(node: fx.Node) -> int:
 def flops(node: fx.Node) -> float:
     """Floating-point operations of a matrix product, a convolution or an attention; of others 0.
 
-    By the formulas of `torch.utils.flop_counter`; a fused multiply-add counts as two.
+    By the formulas of `torch.utils.flop_counter`, which lacks products with vectors and recurrent
+    layers; a fused multiply-add counts as two.
     """
     import torch
     from torch.utils.flop_counter import flop_registry
@@ -82,9 +87,15 @@ def flops(node: fx.Node) -> float:
         # The same attention, under the name of another device's kernel.
         name = str(packet).removeprefix("aten.").replace("_for_cpu", "")
         formula = flop_registry.get(getattr(torch.ops.aten, name, None))
+    args: Any = torch.fx.node.map_arg(node.args, _value)
+    kind = op_type(node)
+    if kind in _VECTOR_PRODUCTS:
+        return 2.0 * int(args[_VECTOR_PRODUCTS[kind]].numel())
+    if kind in _RECURRENT:
+        steps = args[0].shape[0] * args[0].shape[1]
+        return 2.0 * _RECURRENT[kind] * int(steps * (args[1].numel() + args[2].numel()))
     if formula is None:
         return 0.0
-    args = torch.fx.node.map_arg(node.args, _value)
     kwargs = torch.fx.node.map_arg(node.kwargs, _value)
     return float(formula(*args, **kwargs, out_val=node.meta["val"]))
 

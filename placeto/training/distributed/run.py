@@ -61,7 +61,8 @@ def train_with_workers(
     make_evaluator, cpus = _evaluator(problems, scheme)
     count = scheme.workers * scheme.controllers
     progress(f"starting {count} worker{'s' if count > 1 else ''}")
-    apart = scheme.controllers if scheme.mode == "asynchronous" else 0
+    controllers = scheme.controllers if scheme.mode == "asynchronous" else 0
+    apart = 0 if scheme.evaluator == "measure" else controllers
     with (
         ray_session(scheme.address, count * cpus + apart),
         _crew(problems, config, scheme, make_evaluator, cpus, progress) as make_trainer,
@@ -102,11 +103,22 @@ def _crew(
     own = [options[first :: scheme.controllers] for first in range(scheme.controllers)]
     with Crew(
         partial(start_controller, problems, config, make_evaluator, own),
-        [{"num_cpus": 1}] * scheme.controllers,
+        [_beside(workers[0]) for workers in own],
         progress,
     ) as controllers:
         controllers.start()
         yield partial(AsynchronousTrainer, controllers=controllers)
+
+
+def _beside(worker: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Options of a controller.
+
+    One whose workers measure is on the machine of its first, and waits while that works. It counts
+    for no CPU: anywhere else it could take one that a worker needs, and both would wait for ever.
+    """
+    if "resources" not in worker:
+        return {"num_cpus": 1}
+    return {"num_cpus": 0, "resources": dict.fromkeys(worker["resources"], 0.1)}
 
 
 def _evaluator(

@@ -112,6 +112,37 @@ def test_a_dimension_without_a_name_and_one_that_stands_twice(tmp_path: Path) ->
     assert graph.flops.tolist() == [0, 0, 2 * 3 * 7 * 3]
 
 
+def test_a_dimension_below_zero_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "open.onnx"
+    save(path, [helper.make_node("Relu", ["x"], ["y"])], {"x": [-1, 4]}, ["y"])
+    with pytest.raises(PlacetoError, match=r"'x\.0' of the inputs' dimensions has no size"):
+        extract(str(path))
+    assert extract(f"{path}?x.0=3").graph.tensor_bytes.tolist() == [48, 48]
+
+
+def test_shapes_in_a_file_of_their_own_are_read_and_weights_are_not(
+    small: Path, tmp_path: Path
+) -> None:
+    model = onnx.load(small)
+    path = tmp_path / "apart.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="apart.data", size_threshold=0)
+    expected = extract(f"{small}?batch=2").graph
+    graph = extract(f"{path}?batch=2").graph
+    for name in ("flops", "param_bytes", "tensor_bytes"):
+        assert getattr(graph, name).tolist() == getattr(expected, name).tolist()
+    (tmp_path / "apart.data").unlink()
+    graph = extract(f"{path}?batch=2").graph
+    assert graph.param_bytes.tolist() == expected.param_bytes.tolist()
+    assert graph.meta["warnings"] == ["2 outputs of unknown size, counted as 0 bytes: f, y"]
+
+
+def test_a_tensor_that_nothing_makes(tmp_path: Path) -> None:
+    path = tmp_path / "cut.onnx"
+    save(path, [helper.make_node("Add", ["x", "gone"], ["y"], "add")], {"x": [2]}, ["y"])
+    with pytest.raises(PlacetoError, match="op 'add' reads 'gone', which nothing"):
+        extract(str(path))
+
+
 def test_a_weight_of_several_readers_is_memory_of_each(tmp_path: Path) -> None:
     path = tmp_path / "tied.onnx"
     nodes = [
@@ -150,6 +181,7 @@ def test_branches_are_placed_as_a_whole(tmp_path: Path) -> None:
     save(path, nodes, {"i": [2, 4]}, ["y"])
     graph = extract(str(path)).graph
     assert column(graph, graph.flops)["if"] == 2 * (2 * 2 * 4 * 8)
+    assert column(graph, graph.param_bytes)["if"] == 4 * 2 * (4 * 8 + 4 * 3)
     assert graph.meta["warnings"] == ["1 ops placed as a whole, what is inside counted once: if"]
     sources, targets = graph.op_edges
     # What only the branches read is read by the op that they are in.
@@ -167,6 +199,21 @@ def test_ops_outside_of_the_standard(tmp_path: Path) -> None:
     assert graph.op_seconds["k80"].tolist() == [0, 32 / 240e9]
 
 
+def test_what_a_file_says_of_ops_outside_of_the_standard_is_believed(tmp_path: Path) -> None:
+    path = tmp_path / "own.onnx"
+    nodes = [
+        helper.make_node("Own", ["x"], ["h"], "own", domain="mine"),
+        helper.make_node("MatMul", ["h", "w"], ["y"], "product"),
+    ]
+    save(path, nodes, {"x": ["n", 4]}, ["y"], w=zeros(5, 3))
+    model = onnx.load(path)
+    model.graph.value_info.append(helper.make_tensor_value_info("h", FLOAT, ["n", 5]))
+    onnx.save(model, path)
+    graph = extract(f"{path}?n=2").graph
+    assert graph.tensor_bytes.tolist() == [4 * 2 * 4, 4 * 2 * 5, 4 * 2 * 3]
+    assert graph.flops.tolist() == [0, 0, 2 * 2 * 5 * 3]
+
+
 @pytest.mark.parametrize(
     ("kind", "inputs", "outputs", "attributes", "expected"),
     [
@@ -180,6 +227,8 @@ def test_ops_outside_of_the_standard(tmp_path: Path) -> None:
         ("Attention", [(2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 7)], [(2, 3, 4, 7)], {},
          2 * 2 * 3 * 4 * 5 * (8 + 7)),
         ("Einsum", [(2, 3, 4), (2, 4, 5)], [(2, 3, 5)], {"equation": "bij, bjk -> bik"},
+         2 * 2 * 3 * 4 * 5),
+        ("Einsum", [(2, 3, 4), (4, 5)], [(2, 3, 5)], {"equation": "...i,ij->...j"},
          2 * 2 * 3 * 4 * 5),
         ("Relu", [(3, 4)], [(3, 4)], {}, 0),
         ("MatMul", [None, (7, 2)], [(3, 2)], {}, 0),

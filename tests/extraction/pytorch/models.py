@@ -99,6 +99,122 @@ def drops() -> tuple[nn.Module, Tensor]:
     return nn.Sequential(*(nn.Dropout(rate) for rate in rates), nn.Linear(4, 3)), torch.randn(8, 4)
 
 
+def reads_an_array() -> tuple[nn.Module, Tensor]:
+    layer = nn.Linear(4, 3)
+    layer.weight.detach().numpy()
+    return layer, torch.randn(8, 4)
+
+
+def reads_where() -> tuple[nn.Module, Tensor]:
+    torch.nonzero(torch.ones(3))
+    return nn.Linear(4, 3), torch.randn(8, 4)
+
+
+def on_meta(tied: bool = False) -> tuple[nn.Module, Tensor]:
+    with torch.device("meta"):
+        module, inputs = language(layers=1, tied=tied)
+    return module, torch.zeros_like(inputs, device="cpu")
+
+
+class Recurrent(nn.Module):
+    """An LSTM of 5 inputs and 3 states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(5, 3, batch_first=True)
+
+    def forward(self, words: Tensor) -> Tensor:
+        hidden: Tensor = self.layer(words)[0]
+        return hidden
+
+
+def recurrent() -> tuple[nn.Module, Tensor]:
+    return Recurrent(), torch.randn(2, 6, 5)
+
+
+class Vectors(nn.Module):
+    """A matrix and a vector; the model has no module inside of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(7, 5))
+        self.register_buffer("ones", torch.ones(7))
+
+    def forward(self, vector: Tensor) -> Tensor:
+        return (self.weight @ (2 * vector) + torch.arange(7)) @ self.ones
+
+
+def vectors() -> tuple[nn.Module, Tensor]:
+    return Vectors(), torch.randn(5)
+
+
+class Masked(nn.Module):
+    """A buffer between two layers."""
+
+    mask: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+        self.register_buffer("mask", torch.ones(4))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden: Tensor = self.second(self.first(inputs) * self.mask)
+        return hidden
+
+
+class Scaled(nn.Module):
+    """Buffers of the model itself, each read by a module of its own."""
+
+    before: Tensor
+    after: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.masked = Masked()
+        self.middle = nn.Linear(4, 4)
+        self.out = nn.Linear(4, 3)
+        self.register_buffer("before", torch.ones(4))
+        self.register_buffer("after", torch.ones(3))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = self.middle(self.masked(inputs * self.before))
+        scores: Tensor = self.out(hidden) * self.after
+        return scores
+
+
+def scaled() -> tuple[nn.Module, Tensor]:
+    return Scaled(), torch.randn(8, 4)
+
+
+class Broken(nn.Module):
+    """It has a mistake."""
+
+    def forward(self, inputs: Tensor) -> Any:
+        return self.nothing(inputs)
+
+
+def broken() -> tuple[nn.Module, Tensor]:
+    return Broken(), torch.randn(8, 4)
+
+
+def shaped(widths: tuple[int, int] = (4, 3)) -> tuple[nn.Module, Tensor]:
+    return nn.Linear(*widths), torch.randn(8, 4)
+
+
+def flat() -> tuple[nn.Module, Tensor]:
+    return nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), torch.randn(8, 4)
+
+
+def sparse() -> tuple[nn.Module, Tensor]:
+    return nn.Embedding(9, 4, sparse=True), torch.zeros(8, dtype=torch.int64)
+
+
+def taken(inputs: int = 4, optimizer: Any = None) -> tuple[nn.Module, Tensor]:
+    return nn.Linear(inputs, 3), torch.randn(8, inputs)
+
+
 def half() -> tuple[nn.Module, Tensor]:
     return nn.Linear(4, 3, dtype=torch.bfloat16), torch.randn(8, 4, dtype=torch.bfloat16)
 

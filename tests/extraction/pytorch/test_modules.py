@@ -60,6 +60,20 @@ def test_functions_between_modules_are_where_their_inputs_are() -> None:
     }
 
 
+def test_a_module_with_a_buffer_is_whole_and_the_models_own_are_together() -> None:
+    graph = extract(f"{MODELS}:scaled").graph
+    masked = frozenset({"masked", "masked.first", "masked.second"})
+    # `before` and `after` are where the model's inputs go, and so is what reads them.
+    assert units(graph) == {masked, frozenset({"middle"}), frozenset({"", "out", None})}
+
+
+def test_a_model_with_no_module_inside_of_it_is_whole() -> None:
+    graph = extract(f"{MODELS}:vectors").graph
+    assert "" in {path for paths in units(graph) for path in paths}
+    paths = graph.meta["pytorch"]["modules"]
+    assert len({key for path, key in zip(paths, graph.colocation, strict=True) if path == ""}) == 1
+
+
 def test_together_by_parameters_alone() -> None:
     graph = extract(f"{MODELS}:mlp?together=parameters").graph
     keys = dict(zip(graph.op_names, graph.colocation.tolist(), strict=True))

@@ -1,5 +1,6 @@
 """Functions that return PyTorch modules, as users name them, and what is said of others."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,67 @@ def test_a_file_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         extract("own_model.py:mak")
 
 
+def test_what_a_function_imports_when_it_is_called(tmp_path: Path) -> None:
+    (tmp_path / "own_layers.py").write_text("from torch.nn import Linear as Layer\n")
+    (tmp_path / "own_maker.py").write_text(
+        "import torch\ndef make():\n    from own_layers import Layer\n"
+        "    return Layer(4, 3), torch.zeros(8, 4)\n"
+    )
+    graph = extract(f"{tmp_path}/own_maker.py:make?inference=true").graph
+    assert graph.flops.sum() == 2 * 8 * 4 * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("import torch\ndef make(:\n", r"SyntaxError: .* \(own_wrong.py, line 2\)"),
+        ("import torch\n1 / 0\n", r"ZeroDivisionError: division by zero \(.*wrong.py, line 2\)"),
+        (
+            "import torch\nimport no_such_module\n",
+            r"no module 'no_such_module'; .*\.py, line 2",
+        ),
+        ("import torch\nfrom torch import no_such\n", r"ImportError: cannot import name 'no_such'"),
+        (
+            "import torch\ndef make():\n    torch.zeros(2)\n    raise KeyError('some')\n",
+            r"own_wrong\.py:make: KeyError: 'some' \(.*own_wrong\.py, line 4\)",
+        ),
+    ],
+)
+def test_mistakes_of_a_file_are_said_in_one_line(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "own_wrong.py").write_text(text)
+    with pytest.raises(PlacetoError, match=complaint) as raised:
+        extract(f"{tmp_path}/own_wrong.py:make")
+    assert "\n" not in str(raised.value)
+    assert raised.value.__cause__ is not None
+
+
+def test_a_file_without_a_function(tmp_path: Path) -> None:
+    (tmp_path / "own_model.py").write_text(FILE)
+    with pytest.raises(PlacetoError, match=r"names no function; give .*own_model\.py:FUNCTION"):
+        extract(f"{tmp_path}/own_model.py")
+
+
+def test_torch_logs_nothing_of_what_the_error_says() -> None:
+    lines: list[str] = []
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    log.addHandler(handler)
+    try:
+        with pytest.raises(PlacetoError):
+            extract(f"{MODELS}:alone?inputs=8x5")
+    finally:
+        log.removeHandler(handler)
+    assert lines == []
+    assert not log.disabled
+
+
+@pytest.mark.parametrize("query", ["", "?optimizer=some"])
+def test_parameters_that_are_called_as_an_option_are_the_functions_own(query: str) -> None:
+    graph = extract(f"{MODELS}:taken{query}").graph
+    assert "weight/momentum" in graph.op_names
+
+
 def test_shapes_of_inputs_in_the_source() -> None:
     graph = extract(f"{MODELS}:alone?inputs=16x4&inference=true").graph
     assert graph.flops.sum() == 2 * 16 * 4 * 3
@@ -47,8 +109,9 @@ def test_a_loss_of_its_own_and_keywords() -> None:
     assert not any(name.startswith("targets") for name in graph.op_names)
 
 
-def test_weights_that_need_values() -> None:
-    graph = extract(f"{MODELS}:drops").graph
+@pytest.mark.parametrize("name", ["drops", "reads_an_array", "reads_where"])
+def test_weights_that_need_values(name: str) -> None:
+    graph = extract(f"{MODELS}:{name}").graph
     assert graph.meta["warnings"] == [
         "the module was made with real weights, since its making reads values"
     ]
@@ -78,6 +141,16 @@ def test_half_precision_is_said_to_be_timed_as_single() -> None:
         ("alone?inputs=8x5", "torch.export cannot capture the module: a and b must have same"),
         ("number", "returned int, expected a torch.nn.Module, or a tuple of one and its inputs"),
         ("branching", "torch.export cannot capture the module: "),
+        (
+            "broken?inference=true",
+            r"no attribute 'nothing' \(.*models\.py, line \d+\)",
+        ),
+        (
+            "shaped?widths=3",
+            r"widths=3 is not a tuple, which a source cannot give",
+        ),
+        ("flat?loss=crossentropy", r"loss=crossentropy of an output of shape \(8,\)"),
+        ("sparse", "makes a sparse tensor, whose size is not known"),
         ("counting", "no floating-point tensor that depends on a parameter"),
     ],
 )
@@ -95,6 +168,10 @@ def test_what_cannot_be_extracted_is_said_in_one_line(source: str, complaint: st
         ("import torch\nimport keras\n", False),
         ("import keras  # not torch\n", False),
         ("import numpy\n", False),
+        ("import numpy as np, torch\n", True),
+        ("import torch, keras\n", False),
+        # Found in a time that does not double with each name.
+        (f"import {', '.join('abcdefghijklmnopqrstuvwxyz' * 4)}\n", False),
     ],
 )
 def test_which_framework_a_module_is_of(tmp_path: Path, text: str, answer: bool) -> None:

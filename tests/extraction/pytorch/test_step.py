@@ -192,6 +192,30 @@ def test_the_graph_computes_what_autograd_does(make: Any, loss: str) -> None:
     assert without == {name for name, each in parameters.items() if id(each) not in held}
 
 
+@pytest.mark.parametrize("tied", ["false", "true"])
+def test_a_module_on_meta_is_as_any_other(tied: str) -> None:
+    found = extract(f"{MODELS}:on_meta?tied={tied}&loss=crossentropy").graph
+    expected = extract(f"{MODELS}:language?layers=1&tied={tied}&loss=crossentropy").graph
+    assert found.op_names == expected.op_names
+    assert found.op_names.count("words.weight/momentum") == 1
+    assert column(found, found.param_bytes) == column(expected, expected.param_bytes)
+    assert column(found, found.flops) == column(expected, expected.flops)
+
+
+def test_operations_of_a_recurrent_layer() -> None:
+    graph = extract(f"{MODELS}:recurrent").graph
+    # Four gates of 3 read 5 inputs and 3 states, over 6 steps of 2 sequences.
+    forward = 2 * (6 * 2) * (4 * 3) * (5 + 3)
+    flops = {kind: count for kind, count in zip(graph.op_types, graph.flops, strict=True) if count}
+    assert flops == {"mkldnn_rnn_layer": forward, "mkldnn_rnn_layer_backward": 2 * forward}
+
+
+def test_operations_of_products_with_vectors() -> None:
+    graph = extract(f"{MODELS}:vectors?inference=true").graph
+    flops = {kind: count for kind, count in zip(graph.op_types, graph.flops, strict=True) if count}
+    assert flops == {"mv": 2 * 7 * 5, "dot": 2 * 7}
+
+
 def test_no_weights_are_made() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     graph = extract(f"{MODELS}:large?optimizer=sgd").graph
