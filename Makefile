@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO_SECONDS ?= 40
 FAMILIES := family:cifar10 family:nmt family:ptb family:transformer
+TRAIN := $(BIN)/placeto train --agent pairwise --cluster k80x2 k80x4 k80x8 k80x2-cpu
 
 .PHONY: demo test test-deep lint format docs dist graphs results papers instances speed measured \
-	policy transfer ray report-pictures lock clean
+	policy transfer transfer-policies ray report-pictures lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -75,16 +76,25 @@ measured: $(INSTALLED)
 # It goes on where it was stopped.
 policy: $(INSTALLED)
 	for family in $(FAMILIES); do $(BIN)/placeto extract $$family || exit; done
-	$(BIN)/placeto train --agent pairwise --graphs $(FAMILIES) \
-		--cluster k80x2 k80x4 k80x8 k80x2-cpu --seed 1 --output build/policy
+	$(TRAIN) --graphs $(FAMILIES) --seed 1 --output build/policy
 	cp build/policy/policy.json placeto/data/policies/pairwise.json
 	cp build/policy/policy.safetensors placeto/data/policies/pairwise.safetensors
 
 # What the policy finds on graphs and clusters that it was not trained on, beside heuristics and
 # search; hours, and it goes on where it was stopped.
 transfer: $(INSTALLED)
-	$(BIN)/python -m benchmarks.transfer
+	$(BIN)/python -m benchmarks.transfer --policy pairwise \
+		$(foreach run,$(wildcard build/transfer/*),--policy $(notdir $(run))=$(run))
 	$(BIN)/python -m benchmarks.readme
+
+# The policies that `transfer` puts beside the one that ships, if they are there: two more seeds, and
+# one without each family; about two hours.
+transfer-policies: $(INSTALLED)
+	for seed in 0 2; do \
+		$(TRAIN) --graphs $(FAMILIES) --seed $$seed --output build/transfer/seed-$$seed || exit; \
+	done
+	$(foreach family,$(FAMILIES),$(TRAIN) --graphs $(filter-out $(family),$(FAMILIES)) \
+		--updates 1600 --imitation 0.5 --output build/transfer/without-$(patsubst family:%,%,$(family)) &&) true
 
 # What one, two and four workers of Ray gain, and what it costs if they are killed.
 ray: $(INSTALLED)

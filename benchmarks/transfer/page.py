@@ -16,6 +16,7 @@ from benchmarks.transfer.points import (
     headline,
     points,
     ratios,
+    searched,
     unseen_clusters,
 )
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, SCRATCH, TUNED
@@ -112,12 +113,11 @@ def duel_table(chosen: Sequence[Point]) -> str:
 def step_times(chosen: Sequence[Point]) -> str:
     """Geometric means of step time over the best known: a row a method, a column a family.
 
-    Of problems that were searched, if there are any: the best known of others says little.
+    Of problems that were searched, if there are any.
     """
     if not chosen:
         return ""
-    searched = {point.problem for point in chosen if point.searched}
-    known = [point for point in chosen if point.problem in searched] if searched else chosen
+    known = searched(chosen)
     families = _families(known)
     columns = [*([family] for family in families), families]
     rows = [
@@ -250,6 +250,7 @@ def new_family(found: Sequence[Point], policies: Mapping[str, Any]) -> list[Poin
 
 def seeds(chosen: Sequence[Point], names: Sequence[str]) -> str:
     """A row a policy of the headline: step time over the best known."""
+    chosen = searched(chosen)
     found = {name: [point for point in chosen if point.policy == name] for name in names}
     ran = {name: own for name, own in found.items() if own}
     if len(ran) < 2:

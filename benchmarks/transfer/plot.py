@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.transfer.points import Point, headline, points
+from benchmarks.transfer.points import Point, headline, points, searched
 from benchmarks.transfer.study import BEST_OF, GREEDY, SCRATCH, TUNED
 
 ALWAYS = (GREEDY, BEST_OF, "etf", "heft", "expert", "metis")
@@ -25,9 +25,7 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     names = headline(document["policies"])
-    found = [point for point in points(document) if point.policy in ("", *names)]
-    # The best known of what nothing has searched says little.
-    found = [point for point in found if point.searched] or found
+    found = searched([point for point in points(document) if point.policy in ("", *names)])
     families = list(dict.fromkeys(point.family for point in found))
     methods = _methods(found)
     columns = min(len(families), 2) or 1

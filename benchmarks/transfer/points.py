@@ -76,7 +76,7 @@ def points(document: Mapping[str, Any]) -> list[Point]:
         best = min(times)
         if not math.isfinite(best):
             continue
-        searched = any(run["budget_seconds"] for run in runs)
+        has_search = any(run["budget_seconds"] for run in runs)
         single = next((_time(run) for run in runs if run["method"] == "single"), math.inf)
         found += [
             Point(
@@ -86,7 +86,7 @@ def points(document: Mapping[str, Any]) -> list[Point]:
                 run["seed"],
                 time,
                 best,
-                searched,
+                has_search,
                 single,
                 run["wall_seconds"],
             )
@@ -94,6 +94,11 @@ def points(document: Mapping[str, Any]) -> list[Point]:
             if not run["note"]
         ]
     return found
+
+
+def searched(chosen: Sequence[Point]) -> Sequence[Point]:
+    """Those of problems that were searched, if any: the best known of others says little."""
+    return [point for point in chosen if point.searched] or chosen
 
 
 def label(method: str, budget_seconds: float | None) -> str:

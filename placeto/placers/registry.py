@@ -50,7 +50,7 @@ class Placer:
         anytime: whether it uses the whole budget; else it ends by itself.
         config: its configuration, if it has one.
         prepare: compiles what it runs, before the budget begins: the first time after an
-            installation that takes longer than many a budget.
+            installation that takes longer than many a budget. None if there is nothing to compile.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Placer:
     run: Callable[..., None]
     anytime: bool = False
     config: Configurable | None = None
-    prepare: Callable[[], None] = lambda: None
+    prepare: Callable[[], None] | None = None
 
 
 def _place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: PlacetoConfig) -> None:
@@ -234,7 +234,8 @@ def place(
     settings = settings or {}
     config = find_config(method) if settings else placer.config
     arguments = () if config is None else (config.configured(settings),)
-    _prepare(placer, progress)
+    if placer.prepare is not None:
+        _say_if_slow(placer.prepare, method, progress)
     incumbent = Incumbent(problem, budget_seconds, progress, clock)
     interrupted = False
     try:
@@ -268,13 +269,13 @@ def place(
     )
 
 
-def _prepare(placer: Placer, progress: Progress) -> None:
+def _say_if_slow(prepare: Callable[[], None], method: str, progress: Progress) -> None:
     """Prepares a placer, and says so if that takes long."""
-    told = f"{placer.name}: compiling, once after an installation; the budget begins after that"
+    told = f"{method}: compiling, once after an installation; the budget begins after that"
     timer = Timer(SLOW_SECONDS, progress, (told,))
     timer.daemon = True
     timer.start()
     try:
-        placer.prepare()
+        prepare()
     finally:
         timer.cancel()

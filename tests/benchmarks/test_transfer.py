@@ -9,7 +9,7 @@ import pytest
 from benchmarks.transfer import page, study
 from benchmarks.transfer.__main__ import policies
 from benchmarks.transfer.plot import distribution, draw
-from benchmarks.transfer.points import duels, headline, points, ratios
+from benchmarks.transfer.points import duels, headline, points, ratios, searched
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, Plan
 from benchmarks.transfer.study import test_graphs as graphs_of
 from placeto.envs import generator
@@ -190,8 +190,10 @@ def test_sections_without_runs_are_left_out():
         in " ".join(text.split())
     )
     seeds = text.split("## Seeds of the training: groups `auto`")[1]
-    assert "| one, `greedy` | 1.000 |" in seeds
-    assert "| two, `greedy` | - |" in seeds
+    # 5 s and 10 s, 7.2 s and 10 s over 4 s and 9.8 s.
+    one, two = (math.sqrt(time / 4 * 10 / 9.8) for time in (5, 7.2))
+    assert f"| one, `greedy` | {one:.3f} | {one:.3f} |" in seeds
+    assert f"| two, `greedy` | {two:.3f} | {two:.3f} |" in seeds
     few = {**DOCUMENT, "runs": RUNS[:4], "policies": {"one": ALL}}
     assert "## A cluster" not in page.page(few, 128)
     assert "## Seeds" not in page.page(few, 128)
@@ -217,6 +219,13 @@ def test_headline():
 
 def test_the_distribution_ends_below_one_where_something_does_not_fit():
     assert distribution([1.5, math.inf, 1.0, 1.2]) == ([1.0, 1.0, 1.2, 1.5], [0.0, 0.25, 0.5, 0.75])
+
+
+def test_what_was_searched():
+    assert {p.problem[1] for p in searched(points(DOCUMENT))} == {"ptb_0", "ptb_1"}
+    assert {p.cluster for p in searched(points(DOCUMENT))} == {"k80x2"}
+    none = points({"runs": RUNS[:4]})
+    assert searched(none) == none
 
 
 def test_the_picture(tmp_path):
@@ -347,6 +356,13 @@ def test_a_policy_that_has_seen_a_test_graph(tmp_path, folders, key):
         study.conduct(
             Plan({"a": str(tmp_path)}, ["ptb"], ["k80x2"], ["auto"], 1), tmp_path / "t.json"
         )
+
+
+def test_problems_have_as_many_groups_as_asked_for():
+    name = graphs_of("random")[0]
+    few, more = (study._problem("random", name, "k80x2", groups) for groups in ("4", "auto"))
+    assert few.num_groups == 4
+    assert more.num_groups > 4
 
 
 def test_a_whole_small_study(tmp_path, folders, monkeypatch):
