@@ -125,4 +125,7 @@ def _run(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    print(get_browser())
+    try:
+        print(get_browser())
+    except RuntimeError as error:
+        sys.exit(str(error))

@@ -16,10 +16,10 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 STATED = re.compile(r"step time of (.+): ([0-9.]+) ms")
 
 
-def every_step_time(cluster, groups, pins=None):
+def every_step_time(cluster, groups, **pins):
     """Milliseconds of all placements, all on the first device that is allowed before the others."""
     problem = placeto.PlacementProblem(
-        placeto.load_graph("nmt"), placeto.load_cluster(cluster), groups, pins=pins
+        placeto.load_graph("nmt"), placeto.load_cluster(cluster), groups, **pins
     )
     devices = [np.flatnonzero(allowed) for allowed in problem.allowed]
     return 1e3 * placeto.step_times(problem, np.array(list(itertools.product(*devices))))

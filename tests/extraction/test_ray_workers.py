@@ -11,6 +11,7 @@ from placeto.distributed import ray_session
 from placeto.extraction import ray_workers
 from placeto.extraction.families import make_family
 from placeto.extraction.ray_workers import Files, extract_members_with_ray
+from placeto.files import read_bytes
 from placeto.zoo.families import Member
 
 MEMBERS = [Member("cifar10", number, f"zoo:none?number={number}", "train") for number in range(5)]
@@ -52,8 +53,8 @@ def test_files_are_written_here_as_members_are_done(folder):
     with ray_session(None, 2):
         extract_members_with_ray(MEMBERS[:4], folder, 2, done, address=None)
         assert sorted(member.number for member in made) == [0, 1, 2, 3]
-        assert (folder / f"{MEMBERS[1].name}.json.gz").read_bytes() == b"survived"
-        assert (folder / f"{MEMBERS[3].name}.json.gz").read_bytes() == b"\3"
+        assert read_bytes(folder / f"{MEMBERS[1].name}.json.gz") == b"survived"
+        assert read_bytes(folder / f"{MEMBERS[3].name}.json.gz") == b"\3"
         with pytest.raises(PlacetoError, match="no such model"):
             extract_members_with_ray(MEMBERS[4:], folder, 1, done, address=None)
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.browser import browser
+from benchmarks.browser import browser, find_browser
 from placeto import PlacementProblem, load_cluster, load_graph, place
 from placeto.reports.page import Told, make_report, save_report
 from placeto.reports.rows import baseline
@@ -27,6 +27,8 @@ WIDTHS = {"narrow": 390, "wide": 1400}
 
 @pytest.fixture(scope="module")
 def chromium():
+    if find_browser() is None:
+        pytest.skip("there is no Chromium; python -m benchmarks.browser gets one")
     with browser() as running:
         yield running
 
