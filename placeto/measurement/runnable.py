@@ -56,7 +56,7 @@ def find_runnable(graph: ComputationGraph, folder: str | Path | None = None) -> 
     if not isinstance(run, dict) or not isinstance(run.get("sha256"), str):
         raise PlacetoError(
             f"{where}: cannot be run: its file does not say which GraphDef it is of; make it with "
-            "placeto extract"
+            "placeto extract of a TensorFlow model"
         )
     try:
         sha256 = run["sha256"]
