@@ -1,15 +1,26 @@
-import json
+"""The benchmark of workers that are killed: one short run."""
 
 from benchmarks import ray_faults
+from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.distributed import ray_session
+from placeto.training import TrainingConfig
+from placeto.training.distributed import Scheme
 
 
-def test_what_is_killed_ends_where_what_is_left_alone_does(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(ray_faults, "RESULTS", tmp_path)
-    with ray_session(None, 2):
-        assert ray_faults.main(["--seconds", "5", "--every", "2"]) == 0
-    assert "A worker was killed every 2 seconds." in capsys.readouterr().out
-    rows = json.loads((tmp_path / "ray_faults.json").read_text())["rows"]
-    assert [row["killed"]["kills"] > 0 for row in rows] == [True, True]
-    assert [row["alone"]["kills"] for row in rows] == [0, 0]
-    assert rows[0]["killed"]["best"] == rows[0]["alone"]["best"]
+def test_a_worker_is_killed_and_nothing_is_lost():
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 24)
+    config = TrainingConfig(updates=50, checkpoint_every=ray_faults.CHECKPOINT_EVERY)
+    with ray_session(None, 1):
+        run = ray_faults.one_run(problem, config, Scheme(1), every=8.0)
+    assert run["kills"] > 0
+    assert run["lost"] == []
+    assert run["best"] < 1.0
+
+
+def test_the_table_says_what_was_lost():
+    good = {"best": 0.25, "kills": 0, "seconds": 1.0, "lost": []}
+    bad = {"best": 0.5, "kills": 3, "seconds": 1.0, "lost": ["the last checkpoint"]}
+    row = {"scheme": "synchronous", "updates": 7, "alone": good, "killed": bad}
+    assert ray_faults.markdown([row], 20.0).splitlines()[-1] == (
+        "| synchronous | 7 | 250 ms | 500 ms | 2.000 | 3 | the last checkpoint |"
+    )
