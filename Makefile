@@ -120,8 +120,8 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
 	touch $@
 
-# A browser for the tests of reports, unless the machine has one. Where none can be got, they are
-# skipped.
+# A browser for the tests of reports, unless the machine has one. Where none can be got, all other
+# tests still run.
 $(VENV)/browser: | $(INSTALLED)
 	-$(BIN)/python -m benchmarks.browser && mkdir -p $@
 

@@ -91,6 +91,7 @@ def _unpack() -> None:
             "--option=Dir::State::status=/var/lib/dpkg/status",
             f"--option=Dir::Cache={work}/cache",
             "--option=Debug::NoLocking=true",
+            "--option=Acquire::Retries=3",
             "--option=APT::Sandbox::User=",
         ]  # fmt: skip
         _run(*apt, "update")

@@ -74,7 +74,6 @@ def test_it_holds_when_numba_starts_its_threads_first_inside():
     assert shown.stdout == "1 1\n2\n"
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
 def test_a_thread_has_no_threads_of_its_own(two_threads_an_operation):
     lstm, x = torch.nn.LSTM(96, 64), torch.randn(6, 16, 96)
 

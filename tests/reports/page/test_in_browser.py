@@ -27,8 +27,7 @@ WIDTHS = {"narrow": 390, "wide": 1400}
 
 @pytest.fixture(scope="module")
 def chromium():
-    if find_browser() is None:
-        pytest.skip("there is no Chromium; python -m benchmarks.browser gets one")
+    assert find_browser(), "there is no Chromium; python -m benchmarks.browser gets one"
     with browser() as running:
         yield running
 
