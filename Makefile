@@ -9,7 +9,7 @@ FAMILIES := family:cifar10 family:nmt family:ptb family:transformer
 TRAIN := $(BIN)/placeto train --agent pairwise --cluster k80x2 k80x4 k80x8 k80x2-cpu
 
 .PHONY: demo test test-deep lint format docs dist graphs results papers instances speed measured \
-	policy transfer transfer-policies ray report-pictures lock clean
+	families policy transfer transfer-policies ray report-pictures lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -72,24 +72,27 @@ measured: $(INSTALLED)
 	$(BIN)/python -m benchmarks.measured_training
 	$(BIN)/python -m benchmarks.readme
 
-# The policy that ships, trained again: the families first, ten minutes, then about 40 on two cores.
-# It goes on where it was stopped.
-policy: $(INSTALLED)
+# The graphs of the families, in the cache; ten minutes, once.
+families: $(INSTALLED)
 	for family in $(FAMILIES); do $(BIN)/placeto extract $$family || exit; done
+
+# The policy that ships, trained again; about 40 minutes on two cores. It goes on where it was
+# stopped.
+policy: families
 	$(TRAIN) --graphs $(FAMILIES) --seed 1 --output build/policy
 	cp build/policy/policy.json placeto/data/policies/pairwise.json
 	cp build/policy/policy.safetensors placeto/data/policies/pairwise.safetensors
 
 # What the policy finds on graphs and clusters that it was not trained on, beside heuristics and
 # search; hours, and it goes on where it was stopped.
-transfer: $(INSTALLED)
+transfer: families
 	$(BIN)/python -m benchmarks.transfer --policy pairwise \
 		$(foreach run,$(wildcard build/transfer/*),--policy $(notdir $(run))=$(run))
 	$(BIN)/python -m benchmarks.readme
 
 # The policies that `transfer` puts beside the one that ships, if they are there: two more seeds, and
 # one without each family; about two hours.
-transfer-policies: $(INSTALLED)
+transfer-policies: families
 	for seed in 0 2; do \
 		$(TRAIN) --graphs $(FAMILIES) --seed $$seed --output build/transfer/seed-$$seed || exit; \
 	done

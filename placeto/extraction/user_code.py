@@ -104,19 +104,20 @@ def running(source: Source) -> Iterator[None]:
         raise
     except ModuleNotFoundError as error:
         raise PlacetoError(
-            f"{source.text}: no module {error.name!r}; run where it can be imported{place(error)}"
+            f"{source.text}: no module {error.name!r}; run where it can be imported"
+            f"{raised_at(error)}"
         ) from error
     except Exception as error:  # a user's code may raise anything
         text = textwrap.shorten(str(error), _LONGEST_MESSAGE, placeholder=" …")
         raise PlacetoError(
-            f"{source.text}: {type(error).__name__}: {text}{place(error)}"
+            f"{source.text}: {type(error).__name__}: {text}{raised_at(error)}"
         ) from error
     finally:
         with contextlib.suppress(ValueError):  # the user's code may have changed it
             sys.path.remove(folder)
 
 
-def place(error: BaseException) -> str:
+def raised_at(error: BaseException) -> str:
     """The innermost line of the user's own code that raised an error, or nothing."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)

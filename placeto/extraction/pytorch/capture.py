@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from placeto.errors import PlacetoError
 from placeto.extraction.pytorch.inputs import without_noise
 from placeto.extraction.pytorch.loss import loss_targets, total_loss
-from placeto.extraction.user_code import place
+from placeto.extraction.user_code import raised_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +67,7 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
     except RuntimeError as error:
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise PlacetoError(
-            f"{where}: torch.export cannot capture the module: {line}{place(error)}"
+            f"{where}: torch.export cannot capture the module: {line}{raised_at(error)}"
         ) from error
 
 
