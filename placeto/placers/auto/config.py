@@ -27,6 +27,11 @@ class AutoConfig:
             the hotter it begins, by the square root, up to four times as hot: there is the time to
             leave the start for something better.
         last_temperature: of the search; geometric between.
+        coarse_groups: of more groups than this, several are placed together at first; what found
+            this is then refined group by group.
+        coarse_share: of what is left of the budget after the first answer, for that.
+        refining_temperature: the first, of the search that refines; otherwise as
+            `first_temperature`.
         exchanges: how often, evenly over the budget, every chain goes on from the best placement
             that any has found.
     """
@@ -37,6 +42,9 @@ class AutoConfig:
     chains: int = 0
     first_temperature: float = 0.02
     last_temperature: float = 0.0003
+    coarse_groups: int = 128
+    coarse_share: float = 0.5
+    refining_temperature: float = 0.005
     exchanges: int = 5
 
     def __post_init__(self) -> None:
@@ -45,10 +53,15 @@ class AutoConfig:
                 raise PlacetoError(f"{name} is {getattr(self, name)}, expected 0 or more")
         if self.max_evaluations is not None and self.max_evaluations < 1:
             raise PlacetoError(f"max_evaluations is {self.max_evaluations}, expected 1 or more")
-        if not 0 < self.last_temperature <= self.first_temperature:
+        if self.coarse_groups < 1:
+            raise PlacetoError(f"coarse_groups is {self.coarse_groups}, expected 1 or more")
+        if not 0 < self.coarse_share < 1:
+            raise PlacetoError(f"coarse_share is {self.coarse_share}, expected between 0 and 1")
+        least = min(self.first_temperature, self.refining_temperature)
+        if not 0 < self.last_temperature <= least:
             raise PlacetoError(
-                f"temperatures fall from {self.first_temperature} to {self.last_temperature}, "
-                "expected positive ones that do not rise"
+                f"temperatures fall from {self.first_temperature} and {self.refining_temperature} "
+                f"to {self.last_temperature}, expected positive ones that do not rise"
             )
 
     def temperature(self, spent: float, placements: float) -> float:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from placeto.cluster import load_cluster
 from placeto.errors import PlacetoError
 from placeto.initial import all_on
+from placeto.placers.auto.coarser import coarser_incumbent
 from placeto.placers.auto.config import NO_POLICY, AutoConfig
 from placeto.placers.auto.search import search, share_spent, unguided
 from placeto.placers.base import Incumbent
@@ -34,6 +36,10 @@ def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfi
     than the heuristics and the greedy sweeps, as far as the budget lets these end. What found the
     best placement is `incumbent.found_by`.
 
+    Where there are many groups, all of this is first done with fewer, of several groups each, as
+    multilevel partitioners do (Karypis & Kumar 1998): moves of single groups would take long to
+    get anywhere. Then the search goes on with the groups as they are, less hot.
+
     Args:
         incumbent: what is offered to.
         rng: draws.
@@ -52,12 +58,27 @@ def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfi
             return
         incumbent.part = part
         run(incumbent, rng)
+    many = incumbent.problem.num_groups > config.coarse_groups
     ready = _policy(incumbent, config)
     if ready is not None:
         incumbent.part = "pairwise"
-        _offer_policy(incumbent, ready, rng, config)
+        _offer_policy(incumbent, ready, rng, replace(config, samples=0) if many else config)
+    if many:
+        _place_coarsely(incumbent, rng, config)
+        config = replace(config, first_temperature=config.refining_temperature)
     incumbent.part = "search"
     search(incumbent, rng, ready or unguided(incumbent.problem), config)
+
+
+def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
+    """Does all of `place_auto` with fewer groups, for a share of what is left of the budget."""
+    share, count = config.coarse_share, config.max_evaluations
+    if count is not None:
+        count = max(int(share * (count - incumbent.evaluations)), 1)
+    with coarser_incumbent(incumbent, config.coarse_groups, share) as coarse:
+        # What joins no groups that differ in their devices may leave more groups than wanted.
+        groups = max(config.coarse_groups, coarse.problem.num_groups)
+        place_auto(coarse, rng, replace(config, coarse_groups=groups, max_evaluations=count))
 
 
 @cache

@@ -104,7 +104,8 @@ def search(
             if spent * REPORTS >= reports:
                 reports += 1
                 incumbent.progress(
-                    f"search: {spent:.0%} of the budget, best {format_seconds(incumbent.step_time)}"
+                    f"search in {problem.num_groups} groups: {spent:.0%}, "
+                    f"best {format_seconds(incumbent.step_time)}"
                 )
 
 

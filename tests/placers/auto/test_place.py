@@ -50,9 +50,12 @@ def test_finds_the_best_placement_of_every_toy(toy, best, policy):
     problem=pinned(),
     evaluations=st.sampled_from([1, 40, 200]),
     policy=st.sampled_from(["pairwise", "none"]),
+    coarse_groups=st.sampled_from([1, 3, 128]),
 )
-def test_obeys_what_is_allowed_and_is_never_worse_than_a_part(problem, evaluations, policy):
-    incumbent = found(problem, evaluations, policy=policy)
+def test_obeys_what_is_allowed_and_is_never_worse_than_a_part(
+    problem, evaluations, policy, coarse_groups
+):
+    incumbent = found(problem, evaluations, policy=policy, coarse_groups=coarse_groups)
     assert problem.allowed[np.arange(problem.num_groups), incumbent.devices].all()
     schedule = simulate(problem, incumbent.devices)
     assert incumbent.step_time == schedule.step_time
@@ -108,8 +111,29 @@ def test_the_seed_decides_and_the_number_of_threads_does_not(nmt):
     assert runs[0].devices.tolist() != runs[2].devices.tolist()
 
 
-def test_the_number_of_placements_is_obeyed(nmt):
-    assert found(nmt, 1000).evaluations in range(1000, 1002)
+@pytest.mark.parametrize("coarse_groups", [8, 128])
+def test_the_number_of_placements_is_obeyed(nmt, coarse_groups):
+    incumbent = found(nmt, 1000, coarse_groups=coarse_groups)
+    assert incumbent.evaluations in range(1000, 1004)
+    counts, seconds, step_times = zip(*incumbent.trace, strict=True)
+    assert list(counts) == sorted(counts)
+    assert counts[-1] <= incumbent.evaluations
+    assert list(seconds) == sorted(seconds)
+    assert list(step_times) == sorted(step_times, reverse=True)
+
+
+def test_many_groups_are_first_placed_several_together(nmt, monkeypatch):
+    searched = []
+
+    def search(incumbent, rng, guide, config, original=module.search):
+        searched.append((incumbent.problem.num_groups, config.first_temperature))
+        original(incumbent, rng, guide, config)
+
+    monkeypatch.setattr(module, "search", search)
+    settings = {"first_temperature": 0.03, "refining_temperature": 0.01}
+    found(nmt, 1000, coarse_groups=8, **settings)
+    found(nmt, 1000, coarse_groups=32, **settings)
+    assert searched == [(8, 0.03), (32, 0.01), (32, 0.03)]
 
 
 @pytest.mark.parametrize("chunks", [0, 1, 4])
@@ -194,8 +218,11 @@ def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
     [
         ({"chains": -1}, "chains is -1"),
         ({"max_evaluations": 0}, "max_evaluations is 0"),
-        ({"first_temperature": 1e-4}, "temperatures fall from 0.0001 to 0.0003"),
-        ({"last_temperature": 0.0}, "temperatures fall from 0.02 to 0.0"),
+        ({"first_temperature": 1e-4}, "temperatures fall from 0.0001 and 0.005 to 0.0003"),
+        ({"refining_temperature": 1e-4}, "temperatures fall from 0.02 and 0.0001 to 0.0003"),
+        ({"coarse_groups": 0}, "coarse_groups is 0"),
+        ({"coarse_share": 1.0}, "coarse_share is 1.0"),
+        ({"last_temperature": 0.0}, "temperatures fall from 0.02 and 0.005 to 0.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(nmt, settings, message):
