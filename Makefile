@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO_SECONDS ?= 40
 FAMILIES := family:cifar10 family:nmt family:ptb family:transformer
-TRAIN := $(BIN)/placeto train --agent pairwise --cluster k80x2 k80x4 k80x8 k80x2-cpu
+# The policy learns on fewer groups than `auto` makes, in half the time.
+TRAIN := $(BIN)/placeto train --agent pairwise --grouping 128 --cluster k80x2 k80x4 k80x8 k80x2-cpu
 
 .PHONY: demo test test-deep lint format docs dist graphs results papers instances speed measured \
 	families policy transfer transfer-policies ray report-pictures lock clean

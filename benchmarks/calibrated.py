@@ -12,6 +12,7 @@ from placeto.problem import PlacementProblem
 
 CLUSTER = "local-2"
 CALIBRATED = f"{CLUSTER}-calibrated"
+GROUPS = 128  # at most; of more, fewer take long enough to be told apart by measuring
 
 
 def prepare(sources: Mapping[str, str], options: Sequence[str], folder: Path) -> Path:
@@ -51,7 +52,7 @@ def cluster_file(calibrated: Path) -> Path:
 def load(calibrated: Path, name: str) -> tuple[PlacementProblem, Runnable]:
     """A calibrated graph on the calibrated cluster, and its GraphDef."""
     graph = load_graph(calibrated / f"{name}.json.gz")
-    problem = PlacementProblem(graph, load_cluster(cluster_file(calibrated)), "auto")
+    problem = PlacementProblem(graph, load_cluster(cluster_file(calibrated)), GROUPS)
     return problem, find_runnable(graph, calibrated)
 
 

@@ -199,8 +199,8 @@ def test_as_large_as_the_largest_graph_of_the_papers(grouping: str) -> None:
         np.unique(graph.colocation[keyed] * graph.num_ops + groups[keyed])
     )
     if grouping == "auto":
-        assert len(first) == 128
-        assert time_shares(graph, groups).max() <= 4 / 128
+        assert len(first) == 280
+        assert time_shares(graph, groups).max() <= 4 / 280
         number = {name: op for op, name in enumerate(graph.op_names)}
         for name in ("block_3/op_1", "block_400/op_20", "block_799/op_31"):
             assert groups[number[name]] == groups[number[f"gradient_tape/{name}/grad"]]

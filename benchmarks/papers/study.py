@@ -20,7 +20,7 @@ from placeto.placers import NotApplicable, place
 from placeto.placers.registry import find_config
 from placeto.reports.rows import seconds
 
-GROUPING = "auto"
+GROUPING = 128
 PACKAGES = ("numpy", "numba", "torch", "scipy", "pymetis", "pyscotch")
 Run = dict[str, Any]
 

@@ -13,7 +13,7 @@ from placeto.grouping.disjoint_sets import equal_keys
 
 Grouping = Literal["none", "colocation", "auto"] | int | ArrayLike
 
-AUTO_MAX_GROUPS = 128
+AUTO_MAX_GROUPS = 280  # as the largest of Mirhoseini et al. 2017
 
 
 def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
@@ -22,7 +22,7 @@ def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
     Args:
         graph: the ops.
         grouping: `"none"` (only ops that must share a device do), `"colocation"` (the rules of
-            ColocRL), `"auto"` (these, then coarsened to at most 128 groups), a number N (the same
+            ColocRL), `"auto"` (these, then coarsened to at most 280 groups), a number N (the same
             with at most N groups), or a (num_ops,) array of groups.
 
     Returns:

@@ -72,7 +72,7 @@ def test_several_graphs_are_several_tables_and_one_list_of_rows(placeto):
     assert json.loads(Path("rows.json").read_text()) == result.document
     shown = placeto("compare", *argv)
     assert "by hand on by hand" in shown.out
-    assert "nmt on by hand, 128 groups" in shown.out
+    assert "nmt on by hand, 280 groups" in shown.out
 
 
 def test_pins_go_to_every_placer(placeto):

@@ -116,7 +116,7 @@ def test_pins_and_missing_kernels_are_obeyed():
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
     # 2 sweeps of 128 groups in 4 episodes: 8 parts of the gradient.
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), "auto")
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 128)
     config = TrainingConfig(updates=2, episodes=4, sweeps=2, rounds=1, width=4)
     weights = []
     before = torch.get_num_threads()
