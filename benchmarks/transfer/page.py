@@ -19,7 +19,7 @@ from benchmarks.transfer.points import (
     searched,
     unseen_clusters,
 )
-from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, SCRATCH, TUNED
+from benchmarks.transfer.study import AFTER, BEST_OF, FAMILIES, GREEDY, HEURISTICS, SCRATCH, TUNED
 
 ZERO_SHOT = (GREEDY, BEST_OF)
 DUELS = ["`auto` over `annealing`", "runs", "no worse", "step time", "with headroom"]
@@ -81,7 +81,6 @@ def summary(document: Mapping[str, Any]) -> str:
     found, policies = points(document), document["policies"]
     main = [p for p in found if p.policy == "" or p.policy in headline(policies)[:1]]
     new = unseen_clusters(policies, {point.cluster for point in found})
-    first = found[0].groups
     kinds = {
         "as in training": [p for p in main if p.cluster not in new],
         "on an unseen cluster": [p for p in main if p.cluster in new],
@@ -89,13 +88,15 @@ def summary(document: Mapping[str, Any]) -> str:
     }
     families = _families(found)
     rows = []
-    for kind, points_of_kind in kinds.items():
-        own = [point for point in points_of_kind if point.groups == first]
-        for method in ZERO_SHOT:
-            pairs = [nearest(own, method, family) for family in families]
-            cells = [f"{pair[0]:.3f} (`{pair[1]}`)" if pair else "-" for pair in pairs]
-            if any(pairs):
-                rows.append([f"`{method}`, {kind}", *cells, str(len(_problems(own, families)))])
+    for groups in dict.fromkeys(point.groups for point in found):
+        for kind, points_of_kind in kinds.items():
+            own = [point for point in points_of_kind if point.groups == groups]
+            for method in ZERO_SHOT:
+                pairs = [nearest(own, method, family) for family in families]
+                cells = [f"{pair[0]:.3f} (`{pair[1]}`)" if pair else "-" for pair in pairs]
+                name = f"groups {_groups(groups)}: `{method}`, {kind}"
+                if any(pairs):
+                    rows.append([name, *cells, str(len(_problems(own, families)))])
     header = ["step time over that of the nearest heuristic", *families, "problems"]
     return table(header, rows) + f"\n{duel_table(main)}"
 
@@ -176,6 +177,7 @@ def trained_on_the_graph(chosen: Sequence[Point]) -> str:
     scratch = [method for method in methods if method.startswith(SCRATCH)]
     pairs = [(method, other) for other in scratch for method in (*ZERO_SHOT, *tuned)]
     pairs += [(method, other) for other in tuned[-1:] for method in ZERO_SHOT]
+    pairs += [(m, f"{m}{AFTER}{other}") for other in (*scratch, *tuned[-1:]) for m in ZERO_SHOT]
     rows = []
     for method, other in pairs:
         found = ratios(chosen, method, other)
@@ -189,7 +191,8 @@ def trained_on_the_graph(chosen: Sequence[Point]) -> str:
         return ""
     return table(["step time", *families, "problems"], rows) + (
         "\nBelow 1: shorter than after training on the graph itself. The number is that of "
-        "episodes, each of which ends in a placement; the best placement met on the way counts.\n"
+        "episodes, each of which ends in a placement; the best placement met on the way counts. "
+        f"`{GREEDY}{AFTER}…`: only what the policy finds once it is trained, as it is before.\n"
     )
 
 

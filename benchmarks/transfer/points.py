@@ -66,9 +66,12 @@ class Point:
 
 
 def points(document: Mapping[str, Any]) -> list[Point]:
-    """A point for each run that found a placement of a problem on which any method found one."""
+    """A point for each run that found a placement of a problem on which any method found one.
+
+    Problems with groups `auto` come first.
+    """
     by_problem: dict[Problem, list[dict[str, Any]]] = defaultdict(list)
-    for run in document["runs"]:
+    for run in sorted(document["runs"], key=lambda run: bool(run["groups"] != "auto")):
         by_problem[run["family"], run["graph"], run["cluster"], run["groups"]].append(run)
     found = []
     for problem, runs in by_problem.items():

@@ -125,7 +125,7 @@ def _rows(
         yield evaluation_row(method, found, single, seed)
         if found.interrupted:
             raise KeyboardInterrupt
-    runs: dict[str, Callable[[Incumbent], None]] = {
+    runs: dict[str, Callable[[Incumbent], object]] = {
         "greedy": lambda incumbent: place_zero_shot(incumbent, trained, seed)
     }
     if samples > 1:

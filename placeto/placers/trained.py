@@ -48,7 +48,7 @@ def place_zero_shot(incumbent: Incumbent, trained: Trained, seed: int, samples: 
         trainer.roll_out(0, episodes=samples - 1)
 
 
-def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placements: int) -> None:
+def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placements: int) -> Trained:
     """Trains the policy further on the problem; offers what it finds before, meets, and ends with.
 
     Args:
@@ -58,18 +58,21 @@ def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placemen
         placements: how many episodes to train for, each of which ends in a placement; rounded up to
             whole updates.
 
+    Returns:
+        The policy as it is after that.
+
     Raises:
         PlacetoError: the policy does not fit the problem.
     """
     place_zero_shot(incumbent, trained, seed)
-    _train(incumbent, _trainer(incumbent, trained, seed), placements)
+    return _train(incumbent, _trainer(incumbent, trained, seed), placements)
 
 
 def place_from_scratch(
     incumbent: Incumbent, config: LearningConfig, seed: int, placements: int
-) -> None:
+) -> Trained:
     """Trains a fresh policy on the problem alone, for so many episodes; see `place_fine_tuned`."""
-    _train(incumbent, trainer_for(incumbent, replace(config, seed=seed)), placements)
+    return _train(incumbent, trainer_for(incumbent, replace(config, seed=seed)), placements)
 
 
 def _trainer(incumbent: Incumbent, trained: Trained, seed: int) -> Trainer:
@@ -86,7 +89,7 @@ def _trainer(incumbent: Incumbent, trained: Trained, seed: int) -> Trainer:
     return trainer
 
 
-def _train(incumbent: Incumbent, trainer: Trainer, placements: int) -> None:
+def _train(incumbent: Incumbent, trainer: Trainer, placements: int) -> Trained:
     while trainer.episodes < placements:
         trainer.step(trainer.episodes / placements)
     if isinstance(trainer.policy, PairwisePolicy):
@@ -94,6 +97,7 @@ def _train(incumbent: Incumbent, trainer: Trainer, placements: int) -> None:
         offer_greedy(incumbent, ready, _best_device(incumbent))
     else:
         trainer.roll_out(0, episodes=1, greedy=True)
+    return Trained(trainer.policy, trainer.config, {})
 
 
 def _guide(problem: PlacementProblem, policy: PairwisePolicy) -> Guide:

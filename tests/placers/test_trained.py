@@ -61,10 +61,12 @@ def test_one_of_the_samples_is_greedy(played):
 def test_as_many_placements_as_asked_for_and_whole_updates(played):
     incumbent = Incumbent(generator.unequal(), math.inf)
     before = {k: v.clone() for k, v in TO_THE_FAST_DEVICE.policy.state_dict().items()}
-    place_fine_tuned(incumbent, TO_THE_FAST_DEVICE, seed=0, placements=10)
+    tuned = place_fine_tuned(incumbent, TO_THE_FAST_DEVICE, seed=0, placements=10)
     assert played == [(1, True), (4, False), (4, False), (4, False), (1, True)]
     after = TO_THE_FAST_DEVICE.policy.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
+    own = tuned.policy.state_dict()
+    assert not all(torch.equal(before[name], own[name]) for name in before)
     played.clear()
     place_from_scratch(incumbent, CONFIG, seed=0, placements=8)
     assert played == [(4, False), (4, False), (1, True)]
