@@ -12,7 +12,7 @@ from placeto.problem import PlacementProblem
 
 CLUSTER = "local-2"
 CALIBRATED = f"{CLUSTER}-calibrated"
-GROUPS = 128  # at most; of more, fewer take long enough to be told apart by measuring
+GROUPS = 128  # at most, as in the results that are committed
 
 
 def prepare(sources: Mapping[str, str], options: Sequence[str], folder: Path) -> Path:

@@ -227,7 +227,7 @@ def duel_rows(chosen: Sequence[Point], families: Sequence[str]) -> list[list[str
                 [
                     f"{budget:g} s, {name}",
                     str(len(own)),
-                    f"{fine / len(own):.0%}",
+                    f"{fine} ({fine / len(own):.1%})",
                     _number(geometric_mean(_finite([ratio for _, ratio in own]))),
                     str(len(room)),
                     _number(geometric_mean(_finite([ratio for _, ratio in room]))),
