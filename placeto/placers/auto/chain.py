@@ -8,7 +8,6 @@ from numba import njit
 from placeto.graph import Floats, Ints
 from placeto.placers.annealing.moves import NUM_MOVES, Neighbourhood, propose
 from placeto.placers.annealing.search import ANY_EXCESS, WHOLE_EXCESS
-from placeto.placers.auto.cutoff import NOT_STARTED, bytes_over, least_step_time
 from placeto.placers.auto.proposals import (
     GUIDED,
     NUM_KINDS,
@@ -19,18 +18,21 @@ from placeto.placers.auto.proposals import (
 )
 from placeto.simulation.compiled import Compiled, Int32s
 from placeto.simulation.kernel import advance
+from placeto.simulation.queues import DEVICE_ROW, EARLY_PEAK, PEAK
 from placeto.simulation.run import read
 from placeto.simulation.state import OPS, State, begin, view
 from placeto.training.sweeps import Guide
 
 # Columns of `Chain.numbers`: what the present placement costs, the best one's rank and step time,
-# placements simulated; simulations that were looked at on their way, and those given up.
-COST, BEST_RANK, BEST_STEP_TIME, EVALUATIONS, LOOKED_AT, GIVEN_UP = range(6)
+# placements simulated.
+COST, BEST_RANK, BEST_STEP_TIME, EVALUATIONS = range(4)
 UNFIT = 1e15  # above every step time, and no more than bytes can be added to
-SLICES = 3  # of a simulation, between which it is looked at
-# To look takes time, too: if less than this share is given up, only one of so many is looked at.
-PAYS, RARELY = 0.25, 16
-ROUNDING = 1e-9  # what adding up in another order may change, as a share of the step
+LOOKS = 9  # at a simulation on its way, after as many ops each
+# How far behind it may fall before it is given up, as a share of the step. Of moves from good
+# placements of the families' validation graphs, this gives up one in a thousand of those that would
+# have passed, and halves the work.
+PATIENCE = 0.01
+SPARED = 0.1  # the share of proposals that may fall behind: in small graphs more come from behind
 EVENLY = 0.3  # the share of proposals whose kind is drawn evenly
 MEMORY = 500.0  # proposals of a kind after which earlier ones count half
 SMALLEST = 1e-300
@@ -42,7 +44,7 @@ class Chain(NamedTuple):
     present: Ints  # (num_groups,) devices
     best: Ints  # (num_groups,) the placement of lowest rank that it has accepted
     best_peak: Ints  # (num_devices,) bytes of that
-    numbers: Floats  # (6,)
+    numbers: Floats  # (4,)
     tried: Floats  # (NUM_KINDS,) how often each kind was proposed; earlier ones count less
     gained: Floats  # (NUM_KINDS,) how often that was accepted and cheaper, likewise
 
@@ -53,7 +55,6 @@ class Task(NamedTuple):
     compiled: Compiled
     guide: Guide  # its table is empty where there is no policy
     space: Neighbourhood
-    after: Floats  # (num_kept,) s, see `paths_after`
     scale: float  # s, in which memory over the limit is reckoned
 
 
@@ -65,11 +66,9 @@ def rank(step_time: float, over: float) -> float:  # pragma: no cover
 
 def new_chain(devices: Ints, peak: Ints, step_time: float, cost: float, over: float) -> Chain:
     """A chain that starts from a placement of so many seconds, which is so many bytes over."""
-    numbers = np.array([cost, rank(step_time, over), step_time, 0.0, 0.0, 0.0])
-    return Chain(
-        devices.copy(), devices.copy(), peak.copy(), numbers, np.zeros(NUM_KINDS),
-        np.zeros(NUM_KINDS),
-    )  # fmt: skip
+    numbers = np.array([cost, rank(step_time, over), step_time, 0.0])
+    tried, gained = np.zeros(NUM_KINDS), np.zeros(NUM_KINDS)
+    return Chain(devices.copy(), devices.copy(), peak.copy(), numbers, tried, gained)
 
 
 def go_on_from(chain: Chain, devices: Ints, cost: float) -> None:
@@ -110,14 +109,14 @@ def run_chain(
     s = view(c, ints[0], longs[0], reals[0])
     t = view(c, ints[1], longs[1], reals[1])
     peak = np.empty(num_devices, np.int64)
-    left = np.empty(num_devices)
     nothing = np.empty(0)
+    # When the present placement, and what is proposed, have so many ops behind them.
+    clocks, others = np.empty(LOOKS), np.full(LOOKS, np.inf)
     candidate = np.empty(num_groups, np.int64)
     opinion = no_opinion(num_groups, num_devices)
-    begin(c, chain.present, s)
-    advance(c, s, 0, OPS)
+    raced_cost(c, chain.present, s, memory_limit, scale, whole, np.inf, others, 0.0, clocks)
     step_time = read(s, peak, nothing)
-    for number in range(proposals):
+    for _ in range(proposals):
         kind = draw_kind(chain.tried, chain.gained, kinds, EVENLY, rng)
         candidate[:] = chain.present
         if kind < NUM_MOVES:
@@ -129,16 +128,15 @@ def run_chain(
             )  # fmt: skip
         if (candidate == chain.present).all():
             continue
-        # The rule's draw comes first: what cannot pass is not simulated to its end.
+        # The rule's draw comes first: what will hardly pass is not simulated to its end.
         limit = numbers[COST] - temperature * np.log(max(rng.random(), SMALLEST))
-        often = numbers[GIVEN_UP] >= PAYS * numbers[LOOKED_AT]
-        slices = SLICES if often or number % RARELY == 0 else 1
-        cost, given_up = simulated_cost(
-            c, candidate, t, task.after, left, memory_limit, scale, whole, limit, slices
-        )  # fmt: skip
+        behind = limit - step_time + PATIENCE * step_time
+        if rng.random() < SPARED:
+            behind = np.inf
+        cost = raced_cost(
+            c, candidate, t, memory_limit, scale, whole, limit, clocks, behind, others
+        )
         numbers[EVALUATIONS] += 1
-        numbers[LOOKED_AT] += slices > 1
-        numbers[GIVEN_UP] += given_up
         chain.tried[kind] += 1
         if chain.tried[kind] > MEMORY:
             chain.tried[kind] /= 2
@@ -148,6 +146,7 @@ def run_chain(
         if cost < numbers[COST]:
             chain.gained[kind] += 1
         s, t = t, s
+        clocks, others = others, clocks
         step_time = read(s, peak, nothing)
         forget(opinion)
         numbers[COST] = cost
@@ -160,49 +159,47 @@ def run_chain(
 
 
 @njit(cache=True)
-def simulated_cost(
+def raced_cost(
     c: Compiled,
     devices: Ints,
     s: State,
-    after: Floats,
-    left: Floats,
     memory_limit: Ints,
     scale: float,
     whole: int,
     limit: float,
-    slices: int,
-) -> tuple[float, bool]:  # pragma: no cover
+    pace: Floats,
+    behind: float,
+    clocks: Floats,
+) -> float:  # pragma: no cover
     """What a placement costs, as `placement_costs` has it; infinite if that is above a limit.
 
-    The simulation is given up as soon as it is seen to be above the limit.
+    The simulation is given up as soon as it is above the limit, or so far behind another one that
+    it will hardly end below.
 
     Args:
         c: the compiled problem.
         devices: (num_groups,) the placement.
         s: where it is simulated; at the end of the step unless the cost is infinite.
-        after: by `paths_after`.
-        left: (num_devices,) overwritten.
         memory_limit: (num_devices,) bytes.
         scale: seconds that memory over the limit is reckoned in.
         whole: bytes of the graph.
         limit: seconds.
-        slices: of the simulation, between which it is looked at.
-
-    Returns:
-        The cost in seconds, and whether the simulation was given up.
+        pace: (LOOKS,) when the other had as many ops behind it; infinite where nothing is given up.
+        behind: seconds that this one may be later.
+        clocks: (LOOKS,) filled with when this one has, so far as it gets.
     """
     num_kept = len(c.missing)
     begin(c, devices, s)
-    if slices > 1:
-        s.op_start[:] = NOT_STARTED
-    for number in range(1, slices):
-        advance(c, s, num_kept * (slices - number) // slices, OPS)
-        least = least_step_time(c, s, after, left)
-        if _cost(least, s, memory_limit, scale, whole) > limit * (1 + ROUNDING):
-            return np.inf, True
+    for look in range(LOOKS):
+        advance(c, s, num_kept * (LOOKS - look) // (LOOKS + 1), OPS)
+        clocks[look] = s.clock[0]
+        if clocks[look] > pace[look] + behind:
+            return np.inf
+        if _cost(clocks[look], s, memory_limit, scale, whole) > limit:
+            return np.inf
     advance(c, s, 0, OPS)
     cost = _cost(s.clock[0], s, memory_limit, scale, whole)
-    return cost if cost <= limit else np.inf, False
+    return cost if cost <= limit else np.inf
 
 
 @njit(cache=True)
@@ -213,3 +210,14 @@ def _cost(
     if over > 0:
         return seconds + scale * (ANY_EXCESS + WHOLE_EXCESS * over / whole)
     return seconds
+
+
+@njit(cache=True)
+def bytes_over(s: State, memory_limit: Ints) -> float:  # pragma: no cover
+    """Bytes by which the devices' peaks so far exceed their memory, in all."""
+    over = 0.0
+    for device in range(len(memory_limit)):
+        row = DEVICE_ROW * device
+        peak = max(s.device_ints[row + PEAK], s.device_ints[row + EARLY_PEAK])
+        over += max(peak - memory_limit[device], 0)
+    return over

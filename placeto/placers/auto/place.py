@@ -85,7 +85,9 @@ def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: Auto
 def prepare() -> None:
     """Runs every part once, on a small problem, so that it is compiled, or read from the cache."""
     problem = PlacementProblem(synthetic_graph("layered", 0, "small"), load_cluster("k80x2"))
-    config = AutoConfig(max_evaluations=PREPARING_EVALUATIONS)
+    config = AutoConfig(
+        max_evaluations=PREPARING_EVALUATIONS, coarse_groups=problem.num_groups // 2
+    )
     place_auto(Incumbent(problem, math.inf), np.random.default_rng(0), config)
 
 

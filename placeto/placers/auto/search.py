@@ -24,7 +24,6 @@ from placeto.placers.auto.chain import (
     run_chain,
 )
 from placeto.placers.auto.config import AutoConfig
-from placeto.placers.auto.cutoff import paths_after
 from placeto.placers.base import Incumbent
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes
@@ -75,7 +74,7 @@ def search(
         return
     scale = incumbent.step_time or 1.0
     heat = scale * max(TEMPERATE_GROUPS / problem.num_groups, 1.0)
-    task = Task(compiled(problem).compiled, guide, space, paths_after(problem), scale)
+    task = Task(compiled(problem).compiled, guide, space, scale)
     count = config.chains or (get_num_threads() if config.max_evaluations is None else USUAL_CHAINS)
     workers = [_worker(incumbent, task, draws) for draws in rng.spawn(count)]
     begun, evaluations = share_spent(incumbent, config), incumbent.evaluations

@@ -300,8 +300,8 @@ def test_preparing_runs_every_part(monkeypatch):
 
         return running
 
-    parts = ["place_etf", "place_heft", "offer_greedy", "offer_drawn", "search"]
-    for name in parts:
+    first, then = ["place_etf", "place_heft", "offer_greedy"], ["offer_drawn", "search"]
+    for name in [*first, "coarser_incumbent", *then]:
         monkeypatch.setattr(module, name, noted(name))
     prepare.__wrapped__()
-    assert ran == parts
+    assert ran == [*first, "coarser_incumbent", *first, *then, "search"]
