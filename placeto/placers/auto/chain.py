@@ -90,6 +90,9 @@ def run_chain(
 ) -> None:  # pragma: no cover
     """Makes proposals and accepts some of them by the rule of Metropolis et al. (1953).
 
+    The rule's draw comes first, so that what will hardly pass is rejected early (Solonen et al.
+    2012), before its simulation is at its end.
+
     Args:
         task: the problem.
         chain: changed.
@@ -128,7 +131,6 @@ def run_chain(
             )  # fmt: skip
         if (candidate == chain.present).all():
             continue
-        # The rule's draw comes first: what will hardly pass is not simulated to its end.
         limit = numbers[COST] - temperature * np.log(max(rng.random(), SMALLEST))
         behind = limit - step_time + PATIENCE * step_time
         if rng.random() < SPARED:

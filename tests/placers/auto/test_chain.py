@@ -1,6 +1,7 @@
 """A chain of the search, against the same in plain Python."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from placeto import PlacementProblem, load_cluster, simulate
 from placeto.initial import all_on
 from placeto.placers.annealing.moves import NUM_MOVES, neighbourhood, propose
+from placeto.placers.annealing.search import placement_costs
 from placeto.placers.auto.chain import (
     EVALUATIONS,
     EVENLY,
@@ -23,6 +25,7 @@ from placeto.placers.auto.search import unguided
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import buffers
 from placeto.zoo.synthetic import synthetic_graph
+from tests.builders import make_cluster, make_graph, make_problem
 
 
 def looks(problem, schedule):
@@ -32,10 +35,17 @@ def looks(problem, schedule):
     return finish[len(finish) - 1 - np.array(left)]
 
 
-def plain_chain(problem, devices, temperature, proposals, rng):
-    """What `run_chain` does where all placements fit: where it ends, and how many it simulates."""
+def cost_of(problem, schedule, scale):
+    """What a placement costs the search, in seconds."""
+    peak = schedule.peak_memory[None]
+    return placement_costs(problem, np.array([schedule.step_time]), peak, scale)[0]
+
+
+def plain_chain(problem, devices, temperature, proposals, scale, rng):
+    """What `run_chain` does: where it ends, and how many it simulates."""
     space = neighbourhood(problem)
     present, schedule = np.array(devices), simulate(problem, devices)
+    cost = cost_of(problem, schedule, scale)
     tried, gained = np.zeros((2, 100))
     simulated = 0
     for _ in range(proposals):
@@ -44,18 +54,37 @@ def plain_chain(problem, devices, temperature, proposals, rng):
         propose(space, candidate, kind, rng)
         if (candidate == present).all():
             continue
-        limit = schedule.step_time - temperature * math.log(rng.random())
+        limit = cost - temperature * math.log(rng.random())
         proposed = simulate(problem, candidate)
+        proposed_cost = cost_of(problem, proposed, scale)
         late = limit - schedule.step_time + PATIENCE * schedule.step_time
         slow = (looks(problem, proposed) > looks(problem, schedule) + late).any()
         slow &= rng.random() >= SPARED
         simulated += 1
         tried[kind] += 1
-        if slow or proposed.step_time > limit:
+        if slow or proposed_cost > limit:
             continue
-        gained[kind] += proposed.step_time < schedule.step_time
-        present, schedule = candidate, proposed
+        gained[kind] += proposed_cost < cost
+        present, schedule, cost = candidate, proposed, proposed_cost
     return present, simulated
+
+
+def check(problem, devices):
+    """That both go the same way, and that it is a way."""
+    before = simulate(problem, devices)
+    scale = before.step_time
+    cost, temperature = cost_of(problem, before, scale), 0.003 * scale
+    present, simulated = plain_chain(
+        problem, devices, temperature, 400, scale, np.random.default_rng(5)
+    )
+    task = Task(compiled(problem).compiled, unguided(problem), neighbourhood(problem), scale)
+    over = float(np.maximum(before.peak_memory - problem.memory_limit, 0).sum())
+    chain = new_chain(devices, before.peak_memory, before.step_time, cost, over)
+    states = buffers(task.compiled, 2)
+    run_chain(task, chain, *states, temperature, 400, np.random.default_rng(5))
+    assert chain.present.tolist() == present.tolist() != devices.tolist()
+    assert chain.numbers[EVALUATIONS] == simulated
+    return simulate(problem, present)
 
 
 @pytest.mark.parametrize("graph", ["layered", "series_parallel", "random"])
@@ -63,15 +92,20 @@ def plain_chain(problem, devices, temperature, proposals, rng):
 def test_a_chain_does_as_in_plain_python(graph, cluster):
     problem = PlacementProblem(synthetic_graph(graph, 3, "small"), load_cluster(cluster))
     start = all_on(problem, 0)
-    before = simulate(problem, start)
-    temperature = 0.003 * before.step_time
-    present, simulated = plain_chain(problem, start, temperature, 400, np.random.default_rng(5))
+    assert check(problem, start).step_time < simulate(problem, start).step_time
 
-    task = Task(
-        compiled(problem).compiled, unguided(problem), neighbourhood(problem), before.step_time
+
+def test_what_frees_memory_may_be_far_behind():
+    # One device has no room for all; on two, bytes are sent, and the step takes half as long again.
+    names = "abcdefghij"
+    graph = make_graph(
+        dict.fromkeys(names, 1.0),
+        [(a, 5, [b]) for a, b in pairwise(names)],
+        param_bytes=dict.fromkeys(names, 10),
     )
-    chain = new_chain(start, before.peak_memory, before.step_time, before.step_time, 0.0)
-    states = buffers(task.compiled, 2)
-    run_chain(task, chain, *states, temperature, 400, np.random.default_rng(5))
-    assert chain.present.tolist() == present.tolist()
-    assert chain.numbers[EVALUATIONS] == simulated
+    problem = make_problem(graph, make_cluster(2, memory=85))
+    start = all_on(problem, 0)
+    assert not simulate(problem, start).feasible
+    ended = check(problem, start)
+    assert ended.feasible
+    assert ended.step_time == 15.0
