@@ -404,5 +404,22 @@ def test_a_whole_small_study(tmp_path, folders, monkeypatch):
     assert document["policies"]["all"]["families"] == sorted(FAMILIES)
 
 
+def test_what_was_trained_on_the_graph_is_what_places_it(folders, monkeypatch):
+    used = []
+
+    def placed(incumbent, trained, *arguments):
+        used.append(trained)
+        incumbent.offer([0] * incumbent.problem.num_groups)
+
+    monkeypatch.setattr(study, "place_zero_shot", placed)
+    monkeypatch.setattr(study, "_train", lambda incumbent, trained, method, seed: method)
+    plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["auto"], 1, (), (2,))
+    for wanted in plan.runs():
+        if wanted["method"].startswith((GREEDY, BEST_OF)):
+            study.perform(plan, wanted)
+    expected = [study.policy(folders["all"])] * 2 + ["fine-tuned 2"] * 2 + ["from scratch 2"] * 2
+    assert used == expected
+
+
 def test_policies_of_the_command_line():
     assert policies(["pairwise", "two=runs/two"]) == {"pairwise": "pairwise", "two": "runs/two"}
