@@ -16,7 +16,12 @@ from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
 from placeto.placers import NotApplicable, place
 from placeto.placers.base import Incumbent
-from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
+from placeto.placers.trained import (
+    place_fine_tuned,
+    place_from_scratch,
+    place_refined,
+    place_zero_shot,
+)
 from placeto.reports.rows import seconds
 from placeto.training.trained import Trained, load_trained
 from placeto.zoo.families import SPLITS, members
@@ -31,6 +36,7 @@ BUDGETS = (1.0, 5.0, 30.0)
 FINE_TUNED, TRAINED = 128, 1024
 GREEDY, SAMPLES = "greedy", 16
 BEST_OF = f"best of {SAMPLES}"
+REFINED = f"{BEST_OF}, refined"  # by further sweeps
 SCRATCH, TUNED = "from scratch", "fine-tuned"
 AFTER = " after "  # what a policy finds as it is, once it was trained so
 SEARCHES = ("annealing", "auto")
@@ -86,13 +92,15 @@ class Plan:
             if name in headline or family not in seen[name]:
                 yield _run(GREEDY, name)
                 yield _run(BEST_OF, name)
+        for name in headline[:1]:
+            yield _run(REFINED, name)
         for name in headline[:1] if groups == self.groups[-1] else ():
             for placements in self.placements:
                 yield _run(f"{TUNED} {placements}", name)
             for placements in self.placements[-1:]:
                 yield _run(f"{SCRATCH} {placements}", name)
                 for training in (TUNED, SCRATCH):
-                    for method in (GREEDY, BEST_OF):
+                    for method in (GREEDY, BEST_OF, REFINED):
                         yield _run(f"{method}{AFTER}{training} {placements}", name)
         for seed, name in enumerate(headline[: self.searching]):
             for budget in self.budgets:
@@ -175,6 +183,8 @@ def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
             place_zero_shot(incumbent, trained, seed)
         elif method == BEST_OF:
             place_zero_shot(incumbent, trained, seed, SAMPLES)
+        elif method == REFINED:
+            place_refined(incumbent, trained, seed, SAMPLES)
         else:
             _train(incumbent, trained, method, seed)
     except NotApplicable as error:

@@ -106,7 +106,7 @@ def _rows(
     report: Progress,
 ) -> Iterator[Row]:
     """What each method finds on a problem."""
-    from placeto.placers.trained import place_fine_tuned, place_zero_shot
+    from placeto.placers.trained import place_fine_tuned, place_refined, place_zero_shot
 
     seed, samples, placements = arguments.seed, arguments.samples, arguments.fine_tune
     where = f"{problem.graph.name} on {problem.cluster.name}"
@@ -130,6 +130,10 @@ def _rows(
     }
     if samples > 1:
         runs[f"best of {samples}"] = lambda incumbent: place_zero_shot(
+            incumbent, trained, seed, samples
+        )
+    if samples > 1 and isinstance(trained.config, PairwiseConfig):
+        runs[f"best of {samples}, refined"] = lambda incumbent: place_refined(
             incumbent, trained, seed, samples
         )
     if placements:

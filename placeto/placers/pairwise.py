@@ -1,6 +1,7 @@
 """The pairwise policy, trained beforehand: it places graphs that it has never seen."""
 
 import time
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from placeto.features.groups import group_graph
 from placeto.features.pairs import wiring
 from placeto.graph import Ints
-from placeto.initial import all_on
+from placeto.initial import all_on, random_placement
 from placeto.models.scoring import embedding_of, weights_of
 from placeto.models.stored import StoredPolicy, read_pairwise
 from placeto.placers.base import Incumbent
@@ -19,6 +20,8 @@ from placeto.units import format_seconds
 
 BATCH_SECONDS = 0.5  # of sampled sweeps at once, so that a budget or Ctrl-C ends them soon
 MEMORY_PENALTY = 2.0  # s a GiB
+# Of an episode's sweeps, by how much the devices are drawn: 1 as likely as the policy has them.
+ONE_SWEEP, FOUR_SWEEPS = (1.0,), (1.0, 0.5, 0.25, 0.0)
 
 
 def guide(problem: PlacementProblem, policy: StoredPolicy) -> Guide:
@@ -31,6 +34,9 @@ def place_pairwise(
     incumbent: Incumbent, rng: np.random.Generator, config: PairwisePlacerConfig
 ) -> None:
     """Places by a trained policy alone: greedy sweeps, then drawn ones until the budget ends.
+
+    What is drawn are episodes of four sweeps, from the best device or the best placement known and
+    from random placements.
 
     Args:
         incumbent: what is offered to.
@@ -53,7 +59,8 @@ def place_pairwise(
     while config.samples and not incumbent.expired and batch != (config.batches or -1):
         # In turn from one device, as it has learned, and from the best placement known.
         later = batch % 2 == 1
-        offer_drawn(incumbent, ready, incumbent.devices if later else single, rng, samples, later)
+        starts = scattered(problem, incumbent.devices if later else single, rng, samples)
+        offer_drawn(incumbent, ready, starts, rng, FOUR_SWEEPS, later)
         batch += 1
         incumbent.progress(f"pairwise: {batch} batches, best {format_seconds(incumbent.step_time)}")
 
@@ -85,25 +92,40 @@ def offer_greedy(incumbent: Incumbent, ready: Guide, start: Ints) -> float:
 def offer_drawn(
     incumbent: Incumbent,
     ready: Guide,
-    start: Ints,
+    starts: Ints,
     rng: np.random.Generator,
-    samples: int,
-    later: bool,
+    draws: Sequence[float] = ONE_SWEEP,
+    later: bool = False,
 ) -> None:
-    """Offers the best placements of sweeps whose devices are drawn.
+    """Offers the best placements of episodes whose devices are drawn.
+
+    Every sweep but an episode's first begins with the best placement of the one before. No more
+    are begun once the budget is spent.
 
     Args:
         incumbent: what is offered to.
         ready: the policy.
-        start: (num_groups,) where they begin.
+        starts: (episodes, num_groups) where they begin.
         rng: draws.
-        samples: how many.
-        later: whether the start is what a sweep left.
+        draws: of each sweep, what the noise is scaled by; 0 for the likeliest devices.
+        later: whether the starts are what a sweep left.
     """
     problem = incumbent.problem
-    noise = rng.gumbel(size=(problem.num_groups, samples, problem.num_devices))
-    played = _played(problem, ready, np.tile(start, (samples, 1)), noise, decided=later)
-    _offer(incumbent, played)
+    for scale in draws:
+        noise = scale * rng.gumbel(size=(problem.num_groups, len(starts), problem.num_devices))
+        played = _played(problem, ready, starts, noise, decided=later)
+        _offer(incumbent, played)
+        if incumbent.expired:
+            return
+        starts, later = played.best, True
+
+
+def scattered(
+    problem: PlacementProblem, start: Ints, rng: np.random.Generator, samples: int
+) -> Ints:
+    """(samples, num_groups) in turn a placement and a random one."""
+    starts = [random_placement(problem, rng) if row % 2 else start for row in range(samples)]
+    return np.stack(starts)
 
 
 @cache

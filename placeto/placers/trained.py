@@ -10,9 +10,9 @@ from placeto.features.pairs import wiring
 from placeto.graph import Ints
 from placeto.initial import all_on
 from placeto.models.pairwise import PairwisePolicy
-from placeto.placers.base import Incumbent
+from placeto.placers.base import Incumbent, NotApplicable
 from placeto.placers.learned import trainer_for
-from placeto.placers.pairwise import offer_drawn, offer_greedy
+from placeto.placers.pairwise import FOUR_SWEEPS, offer_drawn, offer_greedy, scattered
 from placeto.problem import PlacementProblem
 from placeto.training.config import LearningConfig
 from placeto.training.sweeps import Guide
@@ -40,12 +40,36 @@ def place_zero_shot(incumbent: Incumbent, trained: Trained, seed: int, samples: 
         offer_greedy(incumbent, ready, single)
         if samples > 1:
             rng = np.random.default_rng(seed)
-            offer_drawn(incumbent, ready, single, rng, samples - 1, later=False)
+            offer_drawn(incumbent, ready, np.tile(single, (samples - 1, 1)), rng)
         return
     trainer = _trainer(incumbent, trained, seed)
     trainer.roll_out(0, episodes=1, greedy=True)
     if samples > 1:
         trainer.roll_out(0, episodes=samples - 1)
+
+
+def place_refined(incumbent: Incumbent, trained: Trained, seed: int, samples: int) -> None:
+    """As `place_zero_shot`, but the sampled episodes of a pairwise policy have four sweeps.
+
+    Half of them begin with random placements.
+
+    Args:
+        incumbent: what is offered to.
+        trained: the policy.
+        seed: where the random numbers of what is sampled start.
+        samples: how many episodes, one of them greedy.
+
+    Raises:
+        NotApplicable: it is not a pairwise policy.
+    """
+    if not isinstance(trained.policy, PairwisePolicy):
+        raise NotApplicable("only what a pairwise policy finds is refined by further sweeps")
+    ready, single = _guide(incumbent.problem, trained.policy), _best_device(incumbent)
+    offer_greedy(incumbent, ready, single)
+    if samples > 1:
+        rng = np.random.default_rng(seed)
+        starts = scattered(incumbent.problem, single, rng, samples - 1)
+        offer_drawn(incumbent, ready, starts, rng, FOUR_SWEEPS)
 
 
 def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placements: int) -> Trained:

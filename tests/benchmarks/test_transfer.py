@@ -10,13 +10,14 @@ from benchmarks.transfer import page, study
 from benchmarks.transfer.__main__ import policies
 from benchmarks.transfer.plot import distribution, draw
 from benchmarks.transfer.points import duels, headline, points, ratios, searched
-from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, Plan
+from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, REFINED, Plan
 from benchmarks.transfer.study import test_graphs as graphs_of
 from placeto.envs import generator
 from placeto.placers import PLACERS, Placer
 from placeto.placers.configs import PairwisePlacerConfig
 from placeto.placers.settings import Configurable
-from placeto.training import TrainingConfig, train
+from placeto.training import train
+from placeto.training.config import PairwiseConfig
 from placeto.zoo.families import members
 
 ALL = {"digest": "1", "families": [*FAMILIES], "clusters": ["k80x2"]}
@@ -241,7 +242,7 @@ def test_the_picture(tmp_path):
 def folders(tmp_path_factory):
     """Policies of one training, that say to have seen all families, or all but nmt."""
     folder = tmp_path_factory.mktemp("policies")
-    config = TrainingConfig(updates=1, episodes=2, rounds=1, width=4)
+    config = PairwiseConfig(updates=1, episodes=2, rounds=1, width=4)
     problem = generator.fork()
     train([problem], config, folder / "run")
     card = json.loads((folder / "run" / "policy.json").read_text())
@@ -285,13 +286,14 @@ def test_what_a_plan_has_to_do(folders):
     trained += [
         (f"{method} after {training} 8", "all", None)
         for training in ("fine-tuned", "from scratch")
-        for method in (GREEDY, BEST_OF)
+        for method in (GREEDY, BEST_OF, REFINED)
     ]
     searches = [(m, p, b) for b in (1.0, 5.0) for m, p in (("annealing", ""), ("auto", "all"))]
     zero_shot = [(GREEDY, "all", None), (BEST_OF, "all", None)]
     apart = [(GREEDY, "apart", None), (BEST_OF, "apart", None)]
-    assert of_nmt == [*beside, *zero_shot, *apart, *trained, *searches]
-    assert of_ptb == [*beside, *zero_shot, *trained, *searches]
+    refined = [(REFINED, "all", None)]
+    assert of_nmt == [*beside, *zero_shot, *apart, *refined, *trained, *searches]
+    assert of_ptb == [*beside, *zero_shot, *refined, *trained, *searches]
     # On every other graph the other one goes first.
     last = [each["method"] for each in runs if each["graph"] == names["ptb"][1]][-4:]
     assert last == ["auto", "annealing"] * 2
@@ -315,8 +317,9 @@ def test_several_policies_of_the_headline(folders):
     more = {(each["method"], each["policy"], each["seed"]) for each in several.runs()}
     assert more - runs == {("annealing", "", 1), ("auto", "too", 1)}
     assert {policy for method, policy, _ in runs if method == GREEDY} == {"all", "too"}
-    # Trained on the graph is the first one alone.
-    trained = {policy for method, policy, _ in runs if method in ("fine-tuned 4", "from scratch 4")}
+    # Refined, and trained on the graph, is the first one alone.
+    alone = (REFINED, "fine-tuned 4", "from scratch 4")
+    trained = {policy for method, policy, _ in runs if method in alone}
     assert trained == {"all"}
 
 
@@ -336,7 +339,7 @@ def test_a_run_that_was_done_is_not_done_again(tmp_path, folders):
         study.conduct(plan, path, until_interrupted)
     assert len(json.loads(path.read_text())["runs"]) == 3
     done = study.conduct(plan, path, until_interrupted)
-    methods = [*HEURISTICS, GREEDY, BEST_OF]
+    methods = [*HEURISTICS, GREEDY, BEST_OF, REFINED]
     assert asked == [*methods[:3], "interrupted", *methods[3:]]
     assert json.loads(path.read_text()) == done
     # Another plan's runs come on top, and those that are there stay.
@@ -388,15 +391,15 @@ def test_a_whole_small_study(tmp_path, folders, monkeypatch):
     document = study.conduct(plan, tmp_path / "transfer.json")
     by_method = {each["method"]: each for each in document["runs"]}
     assert [*by_method] == [
-        *HEURISTICS, GREEDY, BEST_OF, "fine-tuned 2", "from scratch 2",
-        f"{GREEDY} after fine-tuned 2", f"{BEST_OF} after fine-tuned 2",
-        f"{GREEDY} after from scratch 2", f"{BEST_OF} after from scratch 2",
+        *HEURISTICS, GREEDY, BEST_OF, REFINED, "fine-tuned 2", "from scratch 2",
+        *(f"{method} after fine-tuned 2" for method in (GREEDY, BEST_OF, REFINED)),
+        *(f"{method} after from scratch 2" for method in (GREEDY, BEST_OF, REFINED)),
         "annealing", "auto",
     ]  # fmt: skip
     # What counts is what the trained policy finds as it is, and not what was met on the way.
     as_it_is = by_method[GREEDY]["evaluations"]
-    assert by_method[f"{GREEDY} after fine-tuned 2"]["evaluations"] == as_it_is
-    assert by_method["fine-tuned 2"]["evaluations"] > 2 * as_it_is
+    trained = by_method[f"{GREEDY} after fine-tuned 2"]["evaluations"]
+    assert by_method["fine-tuned 2"]["evaluations"] > as_it_is + trained
     assert all(each["feasible"] and not each["note"] for each in document["runs"])
     assert by_method[BEST_OF]["step_time"] <= by_method[GREEDY]["step_time"]
     assert by_method["annealing"]["wall_seconds"] < 5
@@ -412,12 +415,13 @@ def test_what_was_trained_on_the_graph_is_what_places_it(folders, monkeypatch):
         incumbent.offer([0] * incumbent.problem.num_groups)
 
     monkeypatch.setattr(study, "place_zero_shot", placed)
+    monkeypatch.setattr(study, "place_refined", placed)
     monkeypatch.setattr(study, "_train", lambda incumbent, trained, method, seed: method)
     plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["auto"], 1, (), (2,))
     for wanted in plan.runs():
         if wanted["method"].startswith((GREEDY, BEST_OF)):
             study.perform(plan, wanted)
-    expected = [study.policy(folders["all"])] * 2 + ["fine-tuned 2"] * 2 + ["from scratch 2"] * 2
+    expected = [study.policy(folders["all"])] * 3 + ["fine-tuned 2"] * 3 + ["from scratch 2"] * 3
     assert used == expected
 
 

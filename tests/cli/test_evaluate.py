@@ -41,6 +41,15 @@ def test_json_is_one_document(placeto):
     }
 
 
+def test_what_a_pairwise_policy_finds_is_refined(placeto):
+    argv = ("evaluate", "--policy", "pairwise", *FORK, "--samples", "4", "--methods", "etf")
+    rows = placeto(*argv, "--json").document["rows"]
+    found = {row["method"]: row for row in rows}
+    assert list(found) == ["single", "etf", "greedy", "best of 4", "best of 4, refined"]
+    assert found["best of 4, refined"]["step_time"] <= found["greedy"]["step_time"]
+    assert found["best of 4, refined"]["evaluations"] > found["best of 4"]["evaluations"]
+
+
 def test_the_same_seed_gives_the_same_rows(placeto):
     first, second, other = (
         placeto(*EVALUATE, "--samples", "2", "--fine-tune", "2", "--seed", seed, "--json").document

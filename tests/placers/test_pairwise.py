@@ -1,5 +1,7 @@
 """The placer `pairwise`, with policies that were never trained."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,9 +10,16 @@ from hypothesis import strategies as st
 from placeto import PlacetoError, load_cluster, load_graph, simulate
 from placeto.envs import generator
 from placeto.initial import all_on
-from placeto.placers import Incumbent
+from placeto.placers import Incumbent, pairwise
 from placeto.placers.configs import PairwisePlacerConfig
-from placeto.placers.pairwise import guide, offer_greedy, place_pairwise, stored
+from placeto.placers.pairwise import (
+    guide,
+    offer_drawn,
+    offer_greedy,
+    place_pairwise,
+    scattered,
+    stored,
+)
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate_many
 from placeto.training.checkpoint import save_policy
@@ -113,8 +122,54 @@ def test_greedy_sweeps_end_where_they_no_longer_improve(policy):
 def test_evaluations_count_all_that_was_simulated(policy):
     problem = make_problem(make_graph({"a": 1.0}), make_cluster(1))
     found = placed(problem, PairwisePlacerConfig(policy, samples=3, batches=2))
-    # The one device; two greedy sweeps, the second to see that nothing improves; three draws twice.
-    assert found.evaluations == 1 + 2 + 2 * 3
+    # The one device; two greedy sweeps, the second to see that nothing improves; three episodes of
+    # four sweeps, twice.
+    assert found.evaluations == 1 + 2 + 2 * 3 * 4
+
+
+def test_an_episode_goes_on_from_the_best_of_its_last_sweep(policy, monkeypatch):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    incumbent, rng = Incumbent(problem, 1e9), np.random.default_rng(0)
+    starts = scattered(problem, all_on(problem, 0), rng, 5)
+    sweeps, original = [], pairwise.play
+
+    def play(problem, ready, start, noise, *, decided, **options):
+        played = original(problem, ready, start, noise, decided=decided, **options)
+        sweeps.append((start, np.abs(noise).max(), decided, played))
+        return played
+
+    monkeypatch.setattr(pairwise, "play", play)
+    offer_drawn(incumbent, guide(problem, stored(policy)), starts, rng, (1.0, 0.1, 0.0))
+    assert [decided for _, _, decided, _ in sweeps] == [False, True, True]
+    assert sweeps[0][0] is starts
+    for (_, _, _, before), (start, *_) in itertools.pairwise(sweeps):
+        assert (start == before.best).all()
+    # Gumbel draws: some of 600 are above 3, none is above 30.
+    assert [3 < sweeps[0][1] < 30, 0.3 < sweeps[1][1] < 3, sweeps[2][1] == 0] == [True] * 3
+    played = [sweep[3] for sweep in sweeps]
+    assert incumbent.step_time == min(
+        simulate(problem, devices).step_time for sweep in played for devices in sweep.best
+    )
+
+
+def test_no_sweep_is_begun_once_the_budget_is_spent(policy):
+    problem = generator.diamond()
+    ready = guide(problem, stored(policy))
+    incumbent = Incumbent(problem, 0.0)
+    starts = all_on(problem, 0)[None]
+    offer_drawn(incumbent, ready, starts, np.random.default_rng(0), (0.0, 0.0))
+    whole = Incumbent(problem, 1e9)
+    offer_drawn(whole, ready, starts, np.random.default_rng(0), (0.0, 0.0))
+    assert 0 < incumbent.evaluations < whole.evaluations
+
+
+def test_every_other_start_is_random():
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    start = all_on(problem, 2)
+    starts = scattered(problem, start, np.random.default_rng(0), 5)
+    assert (starts[::2] == start).all()
+    assert set(starts[1]) == set(starts[3]) == {0, 1, 2, 3}
+    assert (starts[1] != starts[3]).any()
 
 
 def test_no_such_policy():

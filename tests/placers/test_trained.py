@@ -9,8 +9,13 @@ import torch
 from placeto import PlacetoError, place
 from placeto.envs import generator
 from placeto.models.pairwise import PairwisePolicy, PairwiseShape
-from placeto.placers.base import Incumbent
-from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
+from placeto.placers.base import Incumbent, NotApplicable
+from placeto.placers.trained import (
+    place_fine_tuned,
+    place_from_scratch,
+    place_refined,
+    place_zero_shot,
+)
 from placeto.training import TrainingConfig, save_policy
 from placeto.training.config import PairwiseConfig
 from placeto.training.trained import Trained
@@ -112,8 +117,8 @@ def test_samples_of_a_pairwise_policy(monkeypatch):
     asked = []
     monkeypatch.setattr(
         "placeto.placers.trained.offer_drawn",
-        lambda incumbent, ready, start, rng, samples, later: asked.append(
-            (start.tolist(), samples, later, rng.integers(100))
+        lambda incumbent, ready, starts, rng, draws=(1.0,): asked.append(
+            (starts.tolist(), draws, rng.integers(100))
         ),
     )
     problem = generator.unequal()
@@ -121,8 +126,21 @@ def test_samples_of_a_pairwise_policy(monkeypatch):
         place_zero_shot(Incumbent(problem, math.inf), pairwise(), seed, samples=16)
     place_zero_shot(Incumbent(problem, math.inf), pairwise(), 1)
     # From the fast device, the best of one.
-    assert [call[:3] for call in asked] == [([1, 1, 1, 1], 15, False)] * 3
+    assert [call[:2] for call in asked] == [([[1, 1, 1, 1]] * 15, (1.0,))] * 3
     assert asked[0] == asked[1] != asked[2]
+    asked.clear()
+    place_refined(Incumbent(problem, math.inf), pairwise(), 1, samples=6)
+    place_refined(Incumbent(problem, math.inf), pairwise(), 1, samples=1)
+    [(starts, draws, _)] = asked
+    assert draws == (1.0, 0.5, 0.25, 0.0)
+    assert len(starts) == 5
+    assert starts[::2] == [[1, 1, 1, 1]] * 3
+    assert starts[1] != starts[3]
+
+
+def test_further_sweeps_are_of_pairwise_policies():
+    with pytest.raises(NotApplicable, match="only what a pairwise policy finds"):
+        place_refined(Incumbent(generator.unequal(), math.inf), TO_THE_FAST_DEVICE, 0, 2)
 
 
 def test_a_pairwise_policy_is_fine_tuned_and_is_no_worse_for_it(played):

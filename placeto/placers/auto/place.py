@@ -119,7 +119,7 @@ def _offer_policy(
     affordable = _affordable(incumbent, config, problem.num_groups, sweep) * DRAWN_SHARE
     samples = min(config.samples, int(affordable))
     if samples > 0:
-        offer_drawn(incumbent, ready, start, rng, samples, later=False)
+        offer_drawn(incumbent, ready, np.tile(start, (samples, 1)), rng)
 
 
 def _affordable(
