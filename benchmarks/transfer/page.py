@@ -136,7 +136,7 @@ def step_times(chosen: Sequence[Point]) -> str:
             *(_cell(known, method, column) for column in columns),
             _seconds([point.wall_seconds for point in known if point.method == method]),
         ]
-        for method in dict.fromkeys(point.method for point in known)
+        for method in sorted(dict.fromkeys(point.method for point in known), key=_kind)
     ]
     counts = [str(len(_problems(known, column))) for column in columns]
     rows.append(["problems", *counts, ""])
@@ -303,6 +303,17 @@ def fineness(chosen: Sequence[Point]) -> str:
     if not rows:
         return ""
     return table([f"step time over that with {_groups(first)}", *families, "all", "runs"], rows)
+
+
+def _kind(method: str) -> int:
+    """Orders methods as the study runs them, whenever they were."""
+    if method in HEURISTICS:
+        return 0
+    if method in ZERO_SHOT:
+        return 1
+    if AFTER in method:
+        return 3
+    return 2 if method.startswith((TUNED, SCRATCH)) else 4
 
 
 def _cell(chosen: Sequence[Point], method: str, families: Sequence[str]) -> str:

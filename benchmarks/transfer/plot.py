@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.transfer.points import Point, headline, points, searched
-from benchmarks.transfer.study import BEST_OF, GREEDY, SCRATCH, TUNED
+from benchmarks.transfer.study import BEST_OF, GREEDY, REFINED, SCRATCH, TUNED
 
-ALWAYS = (GREEDY, BEST_OF, "etf", "heft", "expert", "metis")
+ALWAYS = (GREEDY, BEST_OF, REFINED, "etf", "heft", "expert", "metis")
 COLOURS = 10  # that differ
 
 
