@@ -16,12 +16,7 @@ from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
 from placeto.placers import NotApplicable, place
 from placeto.placers.base import Incumbent
-from placeto.placers.trained import (
-    place_fine_tuned,
-    place_from_scratch,
-    place_refined,
-    place_zero_shot,
-)
+from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
 from placeto.reports.rows import seconds
 from placeto.training.trained import Trained, load_trained
 from placeto.zoo.families import SPLITS, members
@@ -181,10 +176,8 @@ def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
         assert trained is not None
         if method == GREEDY:
             place_zero_shot(incumbent, trained, seed)
-        elif method == BEST_OF:
-            place_zero_shot(incumbent, trained, seed, SAMPLES)
-        elif method == REFINED:
-            place_refined(incumbent, trained, seed, SAMPLES)
+        elif method in (BEST_OF, REFINED):
+            place_zero_shot(incumbent, trained, seed, SAMPLES, refined=method == REFINED)
         else:
             _train(incumbent, trained, method, seed)
     except NotApplicable as error:

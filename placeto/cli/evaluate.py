@@ -106,7 +106,7 @@ def _rows(
     report: Progress,
 ) -> Iterator[Row]:
     """What each method finds on a problem."""
-    from placeto.placers.trained import place_fine_tuned, place_refined, place_zero_shot
+    from placeto.placers.trained import place_fine_tuned, place_zero_shot
 
     seed, samples, placements = arguments.seed, arguments.samples, arguments.fine_tune
     where = f"{problem.graph.name} on {problem.cluster.name}"
@@ -133,8 +133,8 @@ def _rows(
             incumbent, trained, seed, samples
         )
     if samples > 1 and isinstance(trained.config, PairwiseConfig):
-        runs[f"best of {samples}, refined"] = lambda incumbent: place_refined(
-            incumbent, trained, seed, samples
+        runs[f"best of {samples}, refined"] = lambda incumbent: place_zero_shot(
+            incumbent, trained, seed, samples, refined=True
         )
     if placements:
         runs[f"fine-tuned {placements}"] = lambda incumbent: place_fine_tuned(

@@ -41,7 +41,8 @@ class PairwisePlacerConfig:
 
     Attributes:
         policy: a run directory or a bundled policy.
-        samples: sweeps with drawn devices at once; 0 to take the likeliest devices only.
+        samples: episodes with drawn devices at once, of four sweeps each; 0 to take the likeliest
+            devices only.
         batches: of samples, at most; 0 until the budget ends.
     """
 

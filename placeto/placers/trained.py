@@ -20,7 +20,9 @@ from placeto.training.trained import Trained
 from placeto.training.trainer import Trainer
 
 
-def place_zero_shot(incumbent: Incumbent, trained: Trained, seed: int, samples: int = 1) -> None:
+def place_zero_shot(
+    incumbent: Incumbent, trained: Trained, seed: int, samples: int = 1, refined: bool = False
+) -> None:
     """Offers what the policy finds without any training on the problem.
 
     A pairwise policy does what the placer `pairwise` does: greedy sweeps while they improve, from
@@ -31,45 +33,29 @@ def place_zero_shot(incumbent: Incumbent, trained: Trained, seed: int, samples: 
         trained: the policy.
         seed: where the random numbers of what is sampled start.
         samples: how many episodes, one of them greedy.
+        refined: whether sampled episodes go on for three more sweeps, every other one from a
+            random placement, as those of the placer do.
 
     Raises:
         PlacetoError: the policy does not fit the problem.
+        NotApplicable: further sweeps are asked of a policy that is not a pairwise one.
     """
     if isinstance(trained.policy, PairwisePolicy):
         ready, single = _guide(incumbent.problem, trained.policy), _best_device(incumbent)
         offer_greedy(incumbent, ready, single)
-        if samples > 1:
-            rng = np.random.default_rng(seed)
-            offer_drawn(incumbent, ready, np.tile(single, (samples - 1, 1)), rng)
+        rng, drawn = np.random.default_rng(seed), samples - 1
+        if drawn and refined:
+            starts = scattered(incumbent.problem, single, rng, drawn)
+            offer_drawn(incumbent, ready, starts, rng, FOUR_SWEEPS)
+        elif drawn:
+            offer_drawn(incumbent, ready, np.tile(single, (drawn, 1)), rng)
         return
+    if refined:
+        raise NotApplicable("only what a pairwise policy finds is refined by further sweeps")
     trainer = _trainer(incumbent, trained, seed)
     trainer.roll_out(0, episodes=1, greedy=True)
     if samples > 1:
         trainer.roll_out(0, episodes=samples - 1)
-
-
-def place_refined(incumbent: Incumbent, trained: Trained, seed: int, samples: int) -> None:
-    """As `place_zero_shot`, but the sampled episodes of a pairwise policy have four sweeps.
-
-    Half of them begin with random placements.
-
-    Args:
-        incumbent: what is offered to.
-        trained: the policy.
-        seed: where the random numbers of what is sampled start.
-        samples: how many episodes, one of them greedy.
-
-    Raises:
-        NotApplicable: it is not a pairwise policy.
-    """
-    if not isinstance(trained.policy, PairwisePolicy):
-        raise NotApplicable("only what a pairwise policy finds is refined by further sweeps")
-    ready, single = _guide(incumbent.problem, trained.policy), _best_device(incumbent)
-    offer_greedy(incumbent, ready, single)
-    if samples > 1:
-        rng = np.random.default_rng(seed)
-        starts = scattered(incumbent.problem, single, rng, samples - 1)
-        offer_drawn(incumbent, ready, starts, rng, FOUR_SWEEPS)
 
 
 def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placements: int) -> Trained:

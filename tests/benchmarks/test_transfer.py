@@ -412,14 +412,14 @@ def test_a_whole_small_study(tmp_path, folders, monkeypatch):
 
 
 def test_what_was_trained_on_the_graph_is_what_places_it(folders, monkeypatch):
-    used = []
+    used, refined = [], []
 
-    def placed(incumbent, trained, *arguments):
+    def placed(incumbent, trained, *arguments, **options):
         used.append(trained)
+        refined.append(options.get("refined", False))
         incumbent.offer([0] * incumbent.problem.num_groups)
 
     monkeypatch.setattr(study, "place_zero_shot", placed)
-    monkeypatch.setattr(study, "place_refined", placed)
     monkeypatch.setattr(study, "_train", lambda incumbent, trained, method, seed: method)
     plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["auto"], 1, (), (2,))
     for wanted in plan.runs():
@@ -427,6 +427,7 @@ def test_what_was_trained_on_the_graph_is_what_places_it(folders, monkeypatch):
             study.perform(plan, wanted)
     expected = [study.policy(folders["all"])] * 3 + ["fine-tuned 2"] * 3 + ["from scratch 2"] * 3
     assert used == expected
+    assert refined == [False, False, True] * 3
 
 
 def test_policies_of_the_command_line():

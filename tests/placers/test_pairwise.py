@@ -152,6 +152,24 @@ def test_an_episode_goes_on_from_the_best_of_its_last_sweep(policy, monkeypatch)
     )
 
 
+def test_in_turn_from_the_best_device_and_from_the_best_placement_known(policy, monkeypatch):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    begun, original = [], pairwise.offer_drawn
+
+    def drawn(incumbent, ready, starts, rng, draws, later):
+        begun.append((starts[0].tolist(), incumbent.devices.tolist(), later))
+        original(incumbent, ready, starts, rng, draws, later)
+
+    monkeypatch.setattr(pairwise, "offer_drawn", drawn)
+    placed(problem, PairwisePlacerConfig(policy, samples=4, batches=4))
+    single = all_on(problem, 0).tolist()
+    assert [start for start, _, later in begun if not later] == [single, single]
+    assert [later for *_, later in begun] == [False, True, False, True]
+    for start, best, later in begun:
+        assert start == (best if later else single)
+    assert begun[1][0] != single
+
+
 def test_no_sweep_is_begun_once_the_budget_is_spent(policy):
     problem = generator.diamond()
     ready = guide(problem, stored(policy))

@@ -10,12 +10,7 @@ from placeto import PlacetoError, place
 from placeto.envs import generator
 from placeto.models.pairwise import PairwisePolicy, PairwiseShape
 from placeto.placers.base import Incumbent, NotApplicable
-from placeto.placers.trained import (
-    place_fine_tuned,
-    place_from_scratch,
-    place_refined,
-    place_zero_shot,
-)
+from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
 from placeto.training import TrainingConfig, save_policy
 from placeto.training.config import PairwiseConfig
 from placeto.training.trained import Trained
@@ -129,8 +124,8 @@ def test_samples_of_a_pairwise_policy(monkeypatch):
     assert [call[:2] for call in asked] == [([[1, 1, 1, 1]] * 15, (1.0,))] * 3
     assert asked[0] == asked[1] != asked[2]
     asked.clear()
-    place_refined(Incumbent(problem, math.inf), pairwise(), 1, samples=6)
-    place_refined(Incumbent(problem, math.inf), pairwise(), 1, samples=1)
+    for samples in (6, 1):
+        place_zero_shot(Incumbent(problem, math.inf), pairwise(), 1, samples, refined=True)
     [(starts, draws, _)] = asked
     assert draws == (1.0, 0.5, 0.25, 0.0)
     assert len(starts) == 5
@@ -140,7 +135,9 @@ def test_samples_of_a_pairwise_policy(monkeypatch):
 
 def test_further_sweeps_are_of_pairwise_policies():
     with pytest.raises(NotApplicable, match="only what a pairwise policy finds"):
-        place_refined(Incumbent(generator.unequal(), math.inf), TO_THE_FAST_DEVICE, 0, 2)
+        place_zero_shot(
+            Incumbent(generator.unequal(), math.inf), TO_THE_FAST_DEVICE, 0, 2, refined=True
+        )
 
 
 def test_a_pairwise_policy_is_fine_tuned_and_is_no_worse_for_it(played):
