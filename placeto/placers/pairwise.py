@@ -1,13 +1,12 @@
 """The pairwise policy, trained beforehand: it places graphs that it has never seen."""
 
-import time
 from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from placeto.features.groups import group_graph
-from placeto.features.pairs import wiring
+from placeto.features.pairs import TINY, wiring
 from placeto.graph import Ints
 from placeto.initial import all_on, random_placement
 from placeto.models.scoring import embedding_of, weights_of
@@ -18,7 +17,8 @@ from placeto.problem import PlacementProblem
 from placeto.training.sweeps import Guide, Sweeps, play
 from placeto.units import format_seconds
 
-BATCH_SECONDS = 0.5  # of sampled sweeps at once, so that a budget or Ctrl-C ends them soon
+BATCH_SECONDS = 0.5  # of drawn episodes at once, so that a budget or Ctrl-C ends them soon
+FIRST_SAMPLES = 4  # before it is known how long one takes
 MEMORY_PENALTY = 2.0  # s a GiB
 # Of an episode's sweeps, by how much the devices are drawn: 1 as likely as the policy has them.
 ONE_SWEEP, FOUR_SWEEPS = (1.0,), (1.0, 0.5, 0.25, 0.0)
@@ -51,41 +51,39 @@ def place_pairwise(
     incumbent.offer_many([all_on(problem, device) for device in range(problem.num_devices)])
     assert incumbent.devices is not None
     single = incumbent.devices
-    seconds = offer_greedy(incumbent, ready, single)
-    samples = config.samples
-    if not config.batches:  # a number of batches is told to get the same placement again
-        samples = max(min(samples, int(2 * BATCH_SECONDS / max(seconds, 1e-9))), 1)
+    offer_greedy(incumbent, ready, single)
+    timed = not config.batches  # a number of batches is told to get the same placement again
+    samples = min(config.samples, FIRST_SAMPLES) if timed else config.samples
     batch = 0
     while config.samples and not incumbent.expired and batch != (config.batches or -1):
         # In turn from one device, as it has learned, and from the best placement known.
         later = batch % 2 == 1
         starts = scattered(problem, incumbent.devices if later else single, rng, samples)
+        began = incumbent.seconds
         offer_drawn(incumbent, ready, starts, rng, FOUR_SWEEPS, later)
         batch += 1
+        if timed:
+            seconds = max(incumbent.seconds - began, TINY)
+            samples = max(min(int(samples * BATCH_SECONDS / seconds), config.samples), 1)
         incumbent.progress(f"pairwise: {batch} batches, best {format_seconds(incumbent.step_time)}")
 
 
-def offer_greedy(incumbent: Incumbent, ready: Guide, start: Ints) -> float:
+def offer_greedy(incumbent: Incumbent, ready: Guide, start: Ints) -> None:
     """Offers what greedy sweeps lead to, each from where the last ended, while they improve.
 
     Args:
         incumbent: what is offered to.
         ready: the policy.
         start: (num_groups,) where the first begins.
-
-    Returns:
-        Seconds of the last, of one episode: the first may have waited for compiled code.
     """
     problem = incumbent.problem
     quiet = np.zeros((problem.num_groups, 1, problem.num_devices))
     least, later = np.inf, False
     while True:
-        began = time.perf_counter()
         played = _played(problem, ready, start[None], quiet, decided=later)
-        seconds = time.perf_counter() - began
         cost = _offer(incumbent, played)
         if cost >= least or incumbent.expired:
-            return seconds
+            return
         start, least, later = played.best[0], cost, True
 
 

@@ -70,15 +70,38 @@ def test_the_seed_decides_what_is_drawn(policy):
     assert [entry[::2] for entry in first.trace] != [entry[::2] for entry in other.trace]
 
 
-def test_the_number_of_draws_is_as_told_however_slow_the_machine(policy, monkeypatch):
+def test_the_number_of_draws_is_as_told_however_slow_the_machine(policy):
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
-    config = PairwisePlacerConfig(policy, samples=4, batches=2)
+    config = PairwisePlacerConfig(policy, samples=8, batches=2)
     usual = placed(problem, config)
-    ticks = iter(range(10**6))
-    monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))
-    slow = placed(problem, config)
+    ticks = itertools.count()
+    slow = placed(problem, config, budget=1e9, clock=lambda: float(next(ticks)))
     assert slow.devices.tolist() == usual.devices.tolist()
     assert slow.evaluations == usual.evaluations
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected"),
+    [(0.01, [4, 16, 16]), (0.0, [4, 16, 16]), (0.1, [4, 5, 5]), (0.2, [4, 2, 2]), (7.0, [4, 1, 1])],
+)
+def test_a_batch_takes_about_half_a_second(policy, monkeypatch, cost, expected):
+    assert batches(monkeypatch, PairwisePlacerConfig(policy, samples=16), cost) == expected
+    assert batches(monkeypatch, PairwisePlacerConfig(policy, 16, batches=3), cost) == [16, 16, 16]
+
+
+def batches(monkeypatch, config, cost):
+    """How many episodes the first three batches have, where each takes so many seconds."""
+    now, drawn = [0.0], []
+
+    def draw(incumbent, ready, starts, rng, draws, later):
+        drawn.append(len(starts))
+        now[0] += cost * len(starts)
+        if len(drawn) == 3:
+            now[0] = 1e9
+
+    monkeypatch.setattr(pairwise, "offer_drawn", draw)
+    placed(generator.diamond(), config, budget=1e6, clock=lambda: now[0])
+    return drawn
 
 
 def test_what_does_not_fit_on_one_device_is_split(policy):
