@@ -43,7 +43,8 @@ class PairwisePlacerConfig:
         policy: a run directory or a bundled policy.
         samples: episodes with drawn devices at once, of four sweeps each; 0 to take the likeliest
             devices only.
-        batches: of samples, at most; 0 until the budget ends.
+        batches: of samples; 0 until the budget ends, with fewer samples where these would take
+            long.
     """
 
     policy: str = DEFAULT_POLICY
