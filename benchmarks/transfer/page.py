@@ -179,9 +179,12 @@ def nearest(chosen: Sequence[Point], method: str, family: str) -> tuple[float, s
 
 
 def trained_on_the_graph(chosen: Sequence[Point]) -> str:
-    """Step times of the policy as it is over those after training on the graph."""
+    """Step times of a policy as it is over those after its training on the graph."""
+    learned = [p for p in chosen if p.method.startswith((TUNED, SCRATCH))]
+    policies = {point.policy for point in learned}
+    chosen = [point for point in chosen if point.policy in policies]
     families = _families(chosen)
-    methods = dict.fromkeys(point.method for point in chosen)
+    methods = dict.fromkeys(point.method for point in learned)
     tuned = [method for method in methods if method.startswith(TUNED)]
     scratch = [method for method in methods if method.startswith(SCRATCH)]
     pairs = [(method, other) for other in scratch for method in (*ZERO_SHOT, *tuned)]
