@@ -118,11 +118,10 @@ lock: $(INSTALLED)
 		--constraint build/pins.txt --output-file build/requirements.lock pyproject.toml
 	sed -e 's/+cpu$$//' -e '/^placeto @/d' build/requirements.lock > requirements.lock
 
-# Most modules are never imported: bytecode is made of those that are.
 $(INSTALLED): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "placeto needs Python 3.11 or later; set PYTHON=…")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --constraint requirements.lock --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[dev]'
 	touch $@
 
 # A browser for the tests of reports, unless the machine has one. Where none can be got, all other
