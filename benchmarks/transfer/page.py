@@ -204,7 +204,8 @@ def trained_on_the_graph(chosen: Sequence[Point]) -> str:
     return table(["step time", *families, "problems"], rows) + (
         "\nBelow 1: shorter than after training on the graph itself. The number is that of "
         "episodes, each of which ends in a placement; the best placement met on the way counts. "
-        f"`{GREEDY}{AFTER}…`: only what the policy finds once it is trained, as it is before.\n"
+        f"`{GREEDY}{AFTER}…`: only what the policy finds once it is trained, as it is before. "
+        "Other seeds' policies, which were not trained so, are left out here.\n"
     )
 
 
