@@ -218,7 +218,8 @@ def searches(chosen: Sequence[Point]) -> str:
         f"\nNo worse: at most {NO_WORSE - 1:.1%} slower. Step time: geometric mean of `auto`'s "
         "over `annealing`'s, equal wall-clock time, both cores, one after the other. Headroom: "
         f"the best known placement is below {HEADROOM} of one device. Best known: of any run, "
-        "over `annealing`'s where there is headroom: no search could be ahead by more.\n"
+        "over `annealing`'s where there is headroom: what a search that always finds it would be "
+        "ahead by.\n"
     )
 
 
