@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 
 from benchmarks.transfer import page, study
-from benchmarks.transfer.__main__ import policies
+from benchmarks.transfer.__main__ import FOLDER, PLANNED, policies
 from benchmarks.transfer.plot import distribution, draw
-from benchmarks.transfer.points import duels, headline, points, ratios, searched
+from benchmarks.transfer.points import (
+    NO_WORSE,
+    duels,
+    geometric_mean,
+    headline,
+    points,
+    ratios,
+    searched,
+)
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, REFINED, Plan
 from benchmarks.transfer.study import test_graphs as graphs_of
 from placeto.envs import generator
@@ -166,6 +174,41 @@ def test_searches_in_the_same_seconds():
     assert f"| 1 s, ptb | 2 | 1 (50.0%) | {both:.3f} | 1 | 0.800 | 0.800 |" in text
     # 0.075% slower is no worse.
     assert "| 5 s, all | 1 | 1 (100.0%) | 1.001 | 1 | 1.001 | 1.000 |" in text
+
+
+def test_searches_by_family():
+    nmt = {"budget": 5.0, "family": "nmt"}
+    runs = [*RUNS, search("annealing", 2.0, **nmt), search("auto", 1.0, **nmt)]
+    text = page.searches(of({**DOCUMENT, "runs": runs}))
+    assert "| 5 s, all | 2 | 2 (100.0%) | 0.707 | 2 | 0.707 | 0.707 |" in text
+    assert "| 5 s, ptb | 1 | 1 (100.0%) | 1.001 | 1 | 1.001 | 1.000 |" in text
+    assert "| 5 s, nmt | 1 | 1 (100.0%) | 0.500 | 1 | 0.500 | 0.500 |" in text
+
+
+def test_the_page_is_that_of_the_results():
+    document = json.loads((FOLDER / "transfer.json").read_text())
+    assert (FOLDER / "transfer.md").read_text() == page.page(document, PLANNED)
+    assert (FOLDER / "transfer_short.md").read_text() == page.summary(document)
+
+
+def test_what_the_readme_says_of_the_goals():
+    found = points(json.loads((FOLDER / "transfer.json").read_text()))
+    reached = {}
+    for groups in study.GROUPS:
+        for budget in study.BUDGETS:
+            own = [point for point in found if point.groups == groups]
+            pairs = duels(own, f"auto, {budget:g} s", f"annealing, {budget:g} s")
+            no_worse = sum(ratio <= NO_WORSE for _, ratio in pairs) >= 0.9 * len(pairs)
+            room = [ratio for point, ratio in pairs if point.has_headroom]
+            reached[groups, budget] = no_worse, geometric_mean(room) <= 0.95
+    assert reached == {
+        ("auto", 1.0): (True, True),
+        ("auto", 5.0): (True, True),
+        ("auto", 30.0): (True, False),
+        ("128", 1.0): (False, False),
+        ("128", 5.0): (False, False),
+        ("128", 30.0): (True, False),
+    }
 
 
 def test_a_family_that_was_left_out():
