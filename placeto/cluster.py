@@ -178,7 +178,7 @@ class Cluster:
         """
         text = str(name)
         named = any(device.name == text for device in self.devices)
-        if not named and text.isdecimal() and int(text) < self.num_devices:
+        if not named and text in map(str, range(self.num_devices)):
             return int(text)
         return self._index(text, f"cluster {self.name!r}")
 
@@ -190,6 +190,20 @@ class Cluster:
         raise PlacetoError(f"{where}: there is no device {name!r}; devices: {known}")
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader, but for keys that stand twice, of which it would take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping of a document."""
+        keys = [(key.tag, key.value) for key, _ in node.value if isinstance(key.value, str)]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key[1]!r} stands twice", node.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
 def load_cluster(source: str | Path) -> Cluster:
     """Reads a preset by name, or a cluster file by path.
 
@@ -198,7 +212,7 @@ def load_cluster(source: str | Path) -> Cluster:
     """
     path = find("clusters", (".yaml",), source)
     try:
-        document = yaml.safe_load(read_bytes(path).decode())
+        document = yaml.load(read_bytes(path).decode(), _Loader)
     except (yaml.YAMLError, *_CONSTRUCTOR_ERRORS) as error:
         line = " ".join(str(error).split())
         raise PlacetoError(f"{source}: not valid YAML: {line}") from error

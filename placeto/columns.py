@@ -47,6 +47,8 @@ def whole(
     Raises:
         PlacetoError: not such a column.
     """
+    if isinstance(values, list | tuple) and bool in set(map(type, values)):
+        _check_whole(values, where)
     try:
         array = np.asarray(values)
     except (ValueError, OverflowError) as error:

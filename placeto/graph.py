@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 from placeto.bundle import find
+from placeto.columns import LARGEST, check_length, numbers, real, strings, whole
 from placeto.columns import Floats as Floats
 from placeto.columns import Ints as Ints
-from placeto.columns import check_length, numbers, real, strings, whole
 from placeto.errors import PlacetoError
 from placeto.files import check_format, read_json, write_json
 from placeto.order import levels, topological_order
 
 FORMAT = "placeto.graph"
 VERSION = 1
+MOST_SECONDS = 1e12  # that all ops take together: 30,000 years
 
 
 @dataclass(frozen=True, eq=False)
 class ComputationGraph:
     """One training step as a graph of ops, numbered from 0 in the order given.
 
-    Equality compares every field. Arrays are copied, made read-only and checked when
+    Equality compares every field but `folder`. Arrays are copied, made read-only and checked when
     the graph is built; edges that name the same tensor and consumer twice are merged, and
     edges are kept sorted by (tensor, consumer).
 
@@ -42,10 +43,11 @@ class ComputationGraph:
         flops: (num_ops,) floating-point operations.
         colocation: (num_ops,) ops that share a key from 0 up must share a device; -1 for none.
         meta: anything else, as JSON (where the graph comes from, how costs were made).
+        folder: that of the file it was read from; its GraphDef is looked for there.
 
     Raises:
         PlacetoError: arrays of unequal length, ids out of range, negative or NaN sizes, repeated
-            op names, a cycle.
+            op names, a cycle, more than 2**62 bytes or 10**12 seconds in all.
     """
 
     name: str
@@ -61,9 +63,14 @@ class ComputationGraph:
     flops: Floats = field(default=None, kw_only=True)  # type: ignore[arg-type]
     colocation: Ints = field(default=None, kw_only=True)  # type: ignore[arg-type]
     meta: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    folder: Path | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         where = f"graph {self.name!r}"
+        if not isinstance(self.name, str):
+            raise PlacetoError(f"{where}: name is {self.name!r}, expected a string")
+        if not isinstance(self.meta, Mapping):
+            raise PlacetoError(f"{where}: meta is {self.meta!r}, expected a mapping")
         put = object.__setattr__
         put(self, "op_names", strings(self.op_names, f"{where}: ops.name"))
         put(self, "op_types", strings(self.op_types, f"{where}: ops.type"))
@@ -103,6 +110,7 @@ class ComputationGraph:
             tensor.flags.writeable = consumer.flags.writeable = False
         put(self, "edge_tensor", tensor)
         put(self, "edge_consumer", consumer)
+        _check_sums(self, where)
         if len(set(self.op_names)) != num_ops:
             seen: set[str] = set()
             twice = next(n for n in self.op_names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
@@ -133,7 +141,8 @@ class ComputationGraph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ComputationGraph):
             return NotImplemented
-        return all(_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        compared = [f.name for f in fields(self) if f.compare]
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in compared)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -164,6 +173,21 @@ class ComputationGraph:
         return topological_order(self.num_ops, sources, targets)
 
 
+def _check_sums(graph: ComputationGraph, where: str) -> None:
+    """Checks that sums of sizes and of times stay numbers that can be reckoned with."""
+    sizes = (graph.param_bytes, graph.temp_bytes, graph.tensor_bytes)
+    if sum(float(column.sum(dtype=np.float64)) for column in sizes) > LARGEST:
+        raise PlacetoError(f"{where}: parameters, outputs and temporary bytes exceed 2**62 in all")
+    for kind, column in graph.op_seconds.items():
+        with np.errstate(over="ignore"):
+            total = column[np.isfinite(column)].sum()
+        if total > MOST_SECONDS:
+            raise PlacetoError(
+                f"{where}: op_seconds.{kind} add up to {total:.3g} s, expected at most "
+                f"{MOST_SECONDS:g}"
+            )
+
+
 def to_document(graph: ComputationGraph) -> dict[str, Any]:
     """The graph as the columnar JSON document of a graph file."""
     seconds = {
@@ -192,12 +216,15 @@ def to_document(graph: ComputationGraph) -> dict[str, Any]:
     }
 
 
-def from_document(document: Mapping[str, Any], where: str) -> ComputationGraph:
+def from_document(
+    document: Mapping[str, Any], where: str, folder: Path | None = None
+) -> ComputationGraph:
     """The graph of a columnar JSON document.
 
     Args:
         document: as `to_document` returns it; optional columns may be left out.
         where: what to call the document in error messages.
+        folder: that of its file.
 
     Raises:
         PlacetoError: a field is missing, of the wrong type, or inconsistent.
@@ -239,6 +266,7 @@ def from_document(document: Mapping[str, Any], where: str) -> ComputationGraph:
             edge_consumer=_column(edges, "consumer", f"{where}: edges"),
             **optional,
             meta=dict(meta),
+            folder=folder,
         )
     except PlacetoError as error:
         message = str(error)
@@ -263,7 +291,7 @@ def load_graph(source: str | Path) -> ComputationGraph:
         PlacetoError: no such graph or file, or it is not a valid graph file.
     """
     path = find("graphs", (".json.gz", ".json"), source)
-    return from_document(read_json(path), str(source))
+    return from_document(read_json(path), str(source), path.resolve().parent)
 
 
 def _table(document: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
 """Compiled functions on disk: numba keeps them, and must not keep them too long."""
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -28,3 +29,17 @@ def drop_stale_kernels(folder: Path, *called: str) -> None:
         for compiled in cache.glob("*.nb[ci]"):
             compiled.unlink(missing_ok=True)
         mark.write_text(stamp)
+
+
+@contextlib.contextmanager
+def interrupts() -> Iterator[None]:
+    """Makes Ctrl-C what it was: where numba loads a compiled function, it raises a SystemError."""
+    try:
+        yield
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        raise KeyboardInterrupt from error

@@ -173,6 +173,8 @@ def _op_seconds(
         kind for seconds in given if isinstance(seconds, Mapping) for kind in seconds
     )
     if not any(isinstance(seconds, Mapping) for seconds in given):
+        if isinstance(kinds, str):
+            raise PlacetoError(f"kinds is {kinds!r}, expected a list, such as [{kinds!r}]")
         found = dict.fromkeys(kinds)
     columns: dict[str, list[float]] = {kind: [] for kind in found}
     for seconds, place in zip(given, places, strict=True):

@@ -88,6 +88,10 @@ class PlacementProblem:
         ops, devices = np.nonzero(cannot)
         allowed[self.op_group[ops], devices] = False
         for group, device in self.pins.items():
+            if not all(isinstance(number, int | np.integer) for number in (group, device)):
+                raise PlacetoError(
+                    f"pin {group!r}={device!r}: expected the numbers of a group and a device"
+                )
             if not 0 <= group < self.num_groups:
                 raise PlacetoError(
                     f"pin {group}={device}: there is no group {group}; "

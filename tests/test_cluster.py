@@ -237,13 +237,23 @@ def test_invalid_launches(document: Any, message: str) -> None:
     "text",
     ["a: [", "{", "\x00", "a: 2020-13-45", "a: !!int ''", "a: !!float ''", "a: !!timestamp x",
      "a: !!bool x", "a: !!python/object:os.system x", "? [1]\n: 2", "a: " + "9" * 5000,
-     "[" * 20_000],
+     "[" * 20_000, "name: a\nname: b", VALID + "name: again\n", "a: {b: 1, b: 2}"],
 )  # fmt: skip
 def test_not_yaml(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.yaml").write_text(text)
     with pytest.raises(PlacetoError, match="not valid YAML") as caught:
         load_cluster(tmp_path / "c.yaml")
     assert "\n" not in str(caught.value)
+
+
+def test_keys_that_yaml_merges_do_not_stand_twice(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "name: pair\ndevices:\n"
+        "  - &one {name: a, kind: k80, memory: 1GiB, launch_overhead: 1us}\n"
+        "  - {<<: *one, name: b}\n"
+        "channels: [{name: c, from: [a, b], to: [a, b], bandwidth: 1GB/s}]\n"
+    )
+    assert [device.name for device in load_cluster(tmp_path / "c.yaml").devices] == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ["", "7", "[1, 2]", "null"])

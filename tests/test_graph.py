@@ -187,6 +187,10 @@ def test_topological_order(graph: ComputationGraph) -> None:
         (changed("ops.param_bytes", [1, 1.5, 0]), "ops.param_bytes[1] is 1.5, expected a whole"),
         (changed("ops.param_bytes", [0, 0, "x"]), "ops.param_bytes[2] is 'x', expected a whole"),
         (changed("ops.param_bytes", [0, True, None]), "ops.param_bytes[1] is True, expected a wh"),
+        (changed("ops.param_bytes", [0, 5, True]), "ops.param_bytes[2] is True, expected a whole"),
+        (changed("ops.param_bytes", [2**61, 2**61, 2**61]), "bytes exceed 2**62 in all"),
+        (changed("op_seconds.k80", [1, 6e11, 6e11]), "op_seconds.k80 add up to 1.2e+12 s"),
+        (changed("op_seconds.k80", [1e308, 1e308, 1e308]), "op_seconds.k80 add up to inf s"),
         (changed("ops.param_bytes", [0, 2**63, 0]), "ops.param_bytes[1] is 9.22"),
         (changed("ops.param_bytes", {}), "ops.param_bytes: expected one value per op"),
         (changed("ops.param_bytes", [[1], [2], [3]]), "ops.param_bytes: expected one value per op"),
@@ -247,6 +251,15 @@ def test_broken_files(tmp_path: Path, name: str, data: bytes, message: str) -> N
 def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
     (tmp_path / "g.json").write_bytes(gzip.compress(json.dumps(VALID).encode()))
     assert load_graph(tmp_path / "g.json") == from_document(VALID, "here")
+
+
+def test_a_graph_knows_the_folder_of_its_file(tmp_path: Path, monkeypatch) -> None:
+    graph = from_document(VALID, "here")
+    save_graph(graph, tmp_path / "g.json")
+    monkeypatch.chdir(tmp_path)
+    assert load_graph("g.json").folder == tmp_path.resolve()
+    assert graph.folder is None
+    assert load_graph("g.json") == graph
 
 
 @pytest.mark.parametrize("source", ["incepton_v3", "a" * 5000, "nul\0byte", ""])

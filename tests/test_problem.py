@@ -54,6 +54,9 @@ def test_allowed_and_pins() -> None:
         ({2: 0}, "pin 2=0: there is no group 2; groups go from 0 to 1"),
         ({-1: 0}, "pin -1=0: there is no group -1"),
         ({0: 2}, "pin 0=2: there is no device 2; devices go from 0 to 1"),
+        ({0: "d1"}, "pin 0='d1': expected the numbers of a group and a device"),
+        ({"a": 1}, "pin 'a'=1: expected the numbers"),
+        ({0: 0.5}, "pin 0=0.5: expected the numbers"),
         ({1: 1}, "pin 1=1: device 'd1' cannot run every op of group 1"),
     ):
         with pytest.raises(PlacetoError, match=message):

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import index
 from pathlib import Path
-from typing import Any, Literal, SupportsInt
+from typing import Any, Literal, SupportsIndex
 
 import gymnasium
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from placeto.cluster import Cluster, load_cluster
 from placeto.envs.episodes import Episodes
-from placeto.envs.evaluators import Graph, make_evaluator
+from placeto.envs.evaluators import make_evaluator
 from placeto.envs.observation import Observation, observation_space, padded_size
 from placeto.envs.rules import Rules, check_choice
 from placeto.errors import PlacetoError
@@ -22,6 +23,8 @@ from placeto.initial import InitialPlacement
 from placeto.measurement import MeasuringEvaluator
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
+
+Graph = str | Path | ComputationGraph
 
 ONLY = np.zeros(1, dtype=np.int64)
 
@@ -69,7 +72,8 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
     have many side by side, let `gym.make_vec` make the `DevicePlacementVectorEnv`, which measures
     one placement after another.
 
-    **Reset options**: `{"graph": name}` picks the graph, `{"placement": devices}` the start.
+    **Reset options**: `{"graph": name}` picks the graph, `{"placement": devices}` the start, which
+    may be padded as `best_placement` is.
 
     Args:
         graph: one graph or several: names, paths, or graphs; `reset` draws one.
@@ -130,7 +134,7 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         space = observation_space(self.max_groups, self.max_edges, self.num_devices)
         self.observation_space = space
         self.action_space = spaces.Discrete(self.num_devices)
-        evaluate = make_evaluator(evaluator, measure_options, graphs, list(problems.values()))
+        evaluate = make_evaluator(evaluator, measure_options, list(problems.values()))
         self._measuring: MeasuringEvaluator | None = None
         if isinstance(evaluate, MeasuringEvaluator) and evaluate is not evaluator:
             self._measuring = evaluate
@@ -146,12 +150,15 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         self._episode.reset(ONLY, [self.np_random], options)
         return self._episode.observe(0), self._episode.inform(0)
 
-    def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: SupportsIndex) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Gives the current group the device `action`."""
         episode = self._episode
         if episode.over()[0]:
             raise gymnasium.error.ResetNeeded("call reset before step")
-        device = int(action)
+        try:
+            device = index(action)
+        except TypeError:
+            device = -1
         if not 0 <= device < self.num_devices:
             raise PlacetoError(
                 f"action is {action!r}, expected a device from 0 to {self.num_devices - 1}"

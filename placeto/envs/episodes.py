@@ -90,16 +90,17 @@ class Episodes:
 
         Raises:
             PlacetoError: options that cannot be used; nothing has changed then, but generators
-                may have drawn.
+                may have drawn. Where the evaluator raises, the episodes of the rows have to be
+                reset again.
         """
         starts = self._starts.draw(generators, options or {})
         progress = self.progress
+        progress.length[rows] = 0
         for row, (number, _, order) in zip(rows.tolist(), starts, strict=True):
             problem = self._problems[number]
             self._problem[row] = number
             self.infos["graph"][row] = self._names[number]
             progress.order[row, : len(order)] = order
-            progress.length[row] = len(order)
             progress.current[row] = order[0]
             progress.action_mask[row] = problem.allowed[order[0]]
             write_graph(self.observations, row, problem, self._static[number])
@@ -108,6 +109,7 @@ class Episodes:
         devices = {row: start[1] for row, start in zip(rows.tolist(), starts, strict=True)}
         for number, mine in self._by_problem(rows):
             self._place(number, mine, np.stack([devices[row] for row in mine.tolist()]))
+        progress.length[rows] = [len(order) for _, _, order in starts]
 
     def step(self, rows: Ints, actions: Ints) -> tuple[Floats, Bools]:
         """Gives the current groups of some rows the devices `actions`.
@@ -121,11 +123,14 @@ class Episodes:
         """
         progress, penalty = self.progress, self._rules.memory_penalty
         rewards, terminated = np.zeros(len(actions)), np.zeros(len(actions), dtype=bool)
+        # All are evaluated before any goes on: where the evaluator raises, the step can be taken
+        # again.
+        for number, mine in self._by_problem(rows):
+            batch, allowed = self._batches[number], self._problems[number].allowed
+            batch.move(mine, *moves(mine, progress.current, actions, batch.devices, allowed))
         for number, mine in self._by_problem(rows):
             problem, batch = self._problems[number], self._batches[number]
-            current, allowed = progress.current, problem.allowed
-            batch.move(mine, *moves(mine, current, actions, batch.devices, allowed))
-            outcomes = batch.outcomes
+            allowed, outcomes = problem.allowed, batch.outcomes
             advance(
                 mine,
                 progress,

@@ -2,24 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
-from placeto.bundle import find
 from placeto.envs.rules import check_choice
 from placeto.errors import PlacetoError
-from placeto.graph import ComputationGraph
 from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, find_evaluator
-
-Graph = str | Path | ComputationGraph
 
 
 def make_evaluator(
     evaluator: str | Evaluator,
     measure_options: Mapping[str, Any] | None,
-    graphs: Sequence[Graph],
     problems: Sequence[PlacementProblem],
 ) -> Evaluator:
     """The evaluator that an environment was asked for.
@@ -27,7 +21,6 @@ def make_evaluator(
     Args:
         evaluator: `simulate`, `measure`, or an evaluator.
         measure_options: fields of `Effort`, for `measure`.
-        graphs: as they were given: the GraphDef of a file is beside it.
         problems: one a graph.
 
     Raises:
@@ -50,14 +43,5 @@ def make_evaluator(
             )
     effort = Effort(**(measure_options or {}))
     runtime = Runtime(problems[0].cluster)
-    runnables = {
-        problem.graph.name: find_runnable(problem.graph, _folder(graph))
-        for graph, problem in zip(graphs, problems, strict=True)
-    }
+    runnables = {problem.graph.name: find_runnable(problem.graph) for problem in problems}
     return MeasuringEvaluator(runtime, effort, runnables)
-
-
-def _folder(graph: Graph) -> Path | None:
-    if isinstance(graph, ComputationGraph):
-        return None
-    return find("graphs", (".json.gz", ".json"), graph).parent

@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from placeto.envs.rules import check_count
 from placeto.errors import PlacetoError
 from placeto.features import StaticFeatures, num_node_features
 from placeto.problem import PlacementProblem
@@ -18,11 +19,12 @@ def padded_size(name: str, asked: int | None, needed: Iterable[int]) -> int:
     """What one axis of the observations is padded to: what was asked for, or the largest needed.
 
     Raises:
-        PlacetoError: less than what is needed was asked for.
+        PlacetoError: no whole number, or less than what is needed, was asked for.
     """
     least = max(1, *needed)
     if asked is None:
         return least
+    check_count(name, asked)
     if asked < least:
         raise PlacetoError(f"{name} is {asked}, but the largest graph needs {least}")
     return asked

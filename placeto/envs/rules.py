@@ -27,11 +27,13 @@ class Rules:
     traversal: Literal["topological", "random"]
 
     def __post_init__(self) -> None:
+        if isinstance(self.initial_placement, str):
+            known = ("first", "random", "expert")
+            check_choice("initial_placement", self.initial_placement, known)
         check_choice("reward", self.reward, ("improvement", "terminal"))
         check_choice("reward_scale", self.reward_scale, ("relative", "seconds"))
         check_choice("traversal", self.traversal, ("topological", "random"))
-        if not isinstance(self.sweeps, int) or self.sweeps < 1:
-            raise PlacetoError(f"sweeps is {self.sweeps!r}, expected a whole number from 1")
+        check_count("sweeps", self.sweeps)
         if not 0 <= self.memory_penalty < np.inf:
             raise PlacetoError(
                 f"memory_penalty is {self.memory_penalty!r}, expected seconds a GiB from 0"
@@ -43,6 +45,12 @@ class Rules:
             orders = [rng.permutation(problem.num_groups) for _ in range(self.sweeps)]
             return np.concatenate(orders)
         return np.tile(problem.group_order, self.sweeps)
+
+
+def check_count(name: str, value: object) -> None:
+    """Raises a `PlacetoError` unless the argument `name` is a whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise PlacetoError(f"{name} is {value!r}, expected a whole number from 1")
 
 
 def check_choice(name: str, value: object, known: tuple[object, ...]) -> None:

@@ -21,12 +21,18 @@ class Starts:
     Args:
         problems: by the name of the graph.
         rules: of the episodes.
+
+    Raises:
+        PlacetoError: an initial placement that does not suit every problem.
     """
 
     def __init__(self, problems: Mapping[str, PlacementProblem], rules: Rules) -> None:
         self._names, self._problems = list(problems), list(problems.values())
         self._rules = rules
         self._fixed: dict[int, Ints] = {}
+        if not isinstance(rules.initial_placement, str):
+            for number in range(len(self._problems)):
+                self._usual(number, np.random.default_rng(0))
 
     def draw(
         self, generators: Sequence[np.random.Generator], options: Mapping[str, Any]
@@ -56,7 +62,7 @@ class Starts:
         number = int(rng.integers(len(names))) if name is None else names.index(name)
         problem = self._problems[number]
         if placement is not None:
-            devices = initial_placement(problem, placement, rng)
+            devices = initial_placement(problem, _unpadded(problem, placement), rng)
         else:
             devices = self._usual(number, rng)
         return number, devices, self._rules.order(problem, rng)
@@ -68,3 +74,15 @@ class Starts:
         if number not in self._fixed:  # the expert's takes as long as a few dozen steps
             self._fixed[number] = initial_placement(problem, usual, rng)
         return self._fixed[number]
+
+
+def _unpadded(problem: PlacementProblem, placement: Any) -> Any:
+    """A placement without its padding, if it is as `best_placement` of the info is."""
+    groups = problem.num_groups
+    if (
+        isinstance(placement, np.ndarray)
+        and placement.ndim == 1
+        and (placement[groups:] == -1).all()
+    ):
+        return placement[:groups]
+    return placement

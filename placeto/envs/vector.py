@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placeto.envs.device_placement import DevicePlacementEnv
 from placeto.envs.observation import Observation
+from placeto.envs.rules import check_count
 from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools
@@ -41,6 +42,8 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         num_envs: how many environments.
         *arguments: those of `DevicePlacementEnv`.
         autoreset_mode: an `AutoresetMode` or its value.
+        max_episode_steps: after so many an episode is truncated; Gymnasium passes it on here, where
+            a single environment is wrapped in a `TimeLimit`. None for no limit.
         **more: those of `DevicePlacementEnv`.
 
     Raises:
@@ -55,12 +58,15 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         num_envs: int = 1,
         *arguments: Any,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        max_episode_steps: int | None = None,
         **more: Any,
     ) -> None:
-        if not isinstance(num_envs, int | np.integer) or num_envs < 1:
-            raise PlacetoError(f"num_envs is {num_envs!r}, expected a whole number from 1")
+        check_count("num_envs", num_envs)
+        if max_episode_steps is not None:
+            check_count("max_episode_steps", max_episode_steps)
         single = DevicePlacementEnv(*arguments, **more)
         self.num_envs = int(num_envs)
+        self._most_steps = np.inf if max_episode_steps is None else max_episode_steps
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self.metadata = {**single.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = single.render_mode
@@ -111,22 +117,23 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
 
     def step(self, actions: ArrayLike) -> tuple[Observation, Floats, Bools, Bools, Infos]:
         """Gives the current group of each environment a device, in (num_envs,) `actions`."""
-        over = self._episodes.over()
+        over = self._episodes.over() | self._truncated()
         if not self._started() or (self.autoreset_mode is AutoresetMode.DISABLED and over.any()):
             raise gymnasium.error.ResetNeeded(
                 f"call reset before step, for environment {int(over.argmax())} at least"
             )
         devices = self._checked_actions(actions, over)
         rewards, terminated = self._episodes.step(np.flatnonzero(~over), devices)
+        truncated = self._truncated() & ~over
         infos: Infos = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
-            over = terminated
-            if terminated.any():
-                infos = self._finals(terminated)
+            over = terminated | truncated
+            if over.any():
+                infos = self._finals(over)
         if over.any():
             self._start(over)
         infos.update(self._infos(np.ones(self.num_envs, dtype=bool)))
-        return self._observations(), rewards, terminated, np.zeros_like(terminated), infos
+        return self._observations(), rewards, terminated, truncated, infos
 
     def action_masks(self) -> Bools:
         """(num_envs, num_devices) which actions the current groups allow."""
@@ -150,6 +157,10 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
         """What each environment's generator was seeded with."""
         return tuple(self._seeds)
+
+    def _truncated(self) -> Bools:
+        truncated: Bools = self._episodes.progress.taken >= self._most_steps
+        return truncated
 
     def _started(self) -> bool:
         return bool(self._episodes.progress.length.all())

@@ -3,13 +3,13 @@
 import numpy as np
 from numba import get_num_threads
 
-from placeto.graph import Floats, Ints
+from placeto.graph import Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation.compiled import Buffers
 from placeto.simulation.evaluator import Evaluator
-from placeto.simulation.moves import NO_SNAPSHOT, run_moves, spared
+from placeto.simulation.moves import NO_SNAPSHOT, Kept, run_moves, spared
 from placeto.simulation.reduction import compiled
-from placeto.simulation.run import run_many
+from placeto.simulation.run import Columns, run_many
 from placeto.simulation.simulate import Outcomes, simulate_many
 from placeto.simulation.state import borrowed, buffers, view
 
@@ -66,10 +66,10 @@ class EvaluatedBatch:
             rows: (n,) which, each at most once.
             many: (n, num_groups) their devices.
         """
-        self.devices[rows] = many
         if self._simulations is None:
-            self._take(rows)
+            self._take(rows, many)
         else:
+            self.devices[rows] = many
             self._simulations.place(rows, self.devices, self.outcomes)
 
     def move(self, rows: Ints, groups: Ints, devices: Ints) -> Ints:
@@ -88,16 +88,19 @@ class EvaluatedBatch:
         if len(changed) == 0:
             return changed
         if self._simulations is None:
-            self.devices[changed, groups[moved]] = devices[moved]
-            self._take(changed)
+            many = self.devices[changed]
+            many[np.arange(len(changed)), groups[moved]] = devices[moved]
+            self._take(changed, many)
         else:
             self._simulations.move(
                 changed, groups[moved], devices[moved], self.devices, self.outcomes
             )
         return changed
 
-    def _take(self, rows: Ints) -> None:
-        found = self._evaluate(self.problem, self.devices[rows])
+    def _take(self, rows: Ints, many: Ints) -> None:
+        # An evaluator may raise: then the placements are those that it has evaluated.
+        found = self._evaluate(self.problem, np.array(many, dtype=np.int64))
+        self.devices[rows] = many
         for mine, theirs in (
             (self.outcomes.step_time, found.step_time),
             (self.outcomes.peak_memory, found.peak_memory),
@@ -141,7 +144,7 @@ class _Simulations:
     def _run(self, rows: Ints, devices: Ints, outcomes: Outcomes) -> None:
         c = self._compiled
         with borrowed(self._reduction, get_num_threads()) as states:
-            run_many(c, rows, devices, *states, *_columns(outcomes))
+            run_many(c, rows, devices, states, _columns(outcomes))
             if not self._decided and len(rows):
                 self._decided = True
                 if spared(view(c, *(part[0] for part in states))) > WORTH:
@@ -150,20 +153,19 @@ class _Simulations:
 
     def _keep_snapshots(self) -> None:
         self._states = buffers(self._compiled, self._batch)
-        self._snapshots = tuple(
+        ints, longs, reals = (
             np.empty((self._batch, SNAPSHOTS, part.shape[1]), dtype=part.dtype)
             for part in self._states
         )
+        self._snapshots: Buffers = ints, longs, reals
         self._taken = np.full((self._batch, SNAPSHOTS), NO_SNAPSHOT, dtype=np.int32)
 
     def _resume(
         self, rows: Ints, groups: Ints, targets: Ints, devices: Ints, outcomes: Outcomes
     ) -> None:
         assert self._states is not None
-        run_moves(
-            self._compiled, rows, groups, targets, devices, *self._states, *self._snapshots,
-            self._taken, *_columns(outcomes),
-        )  # fmt: skip
+        kept = Kept(*self._states, *self._snapshots, self._taken)
+        run_moves(self._compiled, rows, groups, targets, devices, kept, _columns(outcomes))
         self._judge(rows, outcomes)
 
     def _judge(self, rows: Ints, outcomes: Outcomes) -> None:
@@ -171,5 +173,5 @@ class _Simulations:
         outcomes.feasible[rows] = fits & np.isfinite(outcomes.step_time[rows])
 
 
-def _columns(outcomes: Outcomes) -> tuple[Floats, Ints, Floats]:
-    return outcomes.step_time, outcomes.peak_memory, outcomes.group_start
+def _columns(outcomes: Outcomes) -> Columns:
+    return Columns(outcomes.step_time, outcomes.peak_memory, outcomes.group_start)

@@ -14,7 +14,8 @@ GIB = 2.0**30
 
 Evaluator = Callable[[PlacementProblem, Ints], Outcomes]
 """An evaluator's protocol: called with a problem and (batch, num_groups) devices, it returns
-`Outcomes`. `simulate_many` is one."""
+`Outcomes`. `simulate_many` is one. Where an environment is to ask it, step times must be finite,
+and no group may start after the step's end."""
 
 
 def find_evaluator(evaluator: str | Evaluator) -> Evaluator:

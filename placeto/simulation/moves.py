@@ -6,6 +6,8 @@ that its parameters and constants take. So states are kept on the way, and a sim
 move goes on from the last one before that instant.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
 
@@ -31,7 +33,7 @@ from placeto.simulation.queues import (
     SOURCE,
     TAIL,
 )
-from placeto.simulation.run import read
+from placeto.simulation.run import Columns, read
 from placeto.simulation.state import (
     COPY_ROW,
     GROUPS,
@@ -146,25 +148,28 @@ def resume_from(
     return last
 
 
-@njit(cache=True, parallel=True)
+class Kept(NamedTuple):
+    """The states of a batch's rows, and snapshots on the way to each: buffers of both."""
+
+    ints: Int32s  # (batch, …)
+    longs: Ints
+    reals: Floats
+    kept_ints: Int32s  # (batch, snapshots, …)
+    kept_longs: Ints
+    kept_reals: Floats
+    taken: Int32s  # (batch, snapshots) after how many instants each, or `NO_SNAPSHOT`
+
+
 def run_moves(
     c: Compiled,
     rows: Ints,
     groups: Ints,
     targets: Ints,
     devices: Ints,
-    ints: Int32s,
-    longs: Ints,
-    reals: Floats,
-    kept_ints: Int32s,
-    kept_longs: Ints,
-    kept_reals: Floats,
-    taken: Int32s,
-    step_time: Floats,
-    peak: Ints,
-    group_start: Floats,
-) -> None:  # pragma: no cover
-    """Simulates the placements of some rows of a batch over all cores.
+    kept: Kept,
+    columns: Columns,
+) -> None:
+    """Simulates the placements of some rows of a batch over all cores; one row without threads.
 
     Args:
         c: the compiled problem.
@@ -172,50 +177,66 @@ def run_moves(
         groups: (n,) the group that moves in each; -1 to simulate the row from scratch.
         targets: (n,) its device.
         devices: (batch, num_groups) the placements; changed.
-        ints: (batch, …) buffers of the rows' states, as are `longs` and `reals`.
-        longs: likewise.
-        reals: likewise.
-        kept_ints: (batch, snapshots, …) buffers of their snapshots, as are the next two.
-        kept_longs: likewise.
-        kept_reals: likewise.
-        taken: (batch, snapshots) after how many instants each was taken, or `NO_SNAPSHOT`.
-        step_time: (batch,) seconds; changed.
-        peak: (batch, num_devices) bytes; changed.
-        group_start: (batch, num_groups) seconds; changed.
+        kept: changed in these rows.
+        columns: likewise.
     """
-    snapshots = taken.shape[1]
-    num_kept = len(c.missing)
+    if len(rows) == 1:
+        _run(c, rows[0], groups[0], targets[0], devices, kept, columns)
+    else:
+        _run_over_cores(c, rows, groups, targets, devices, kept, columns)
+
+
+@njit(cache=True, parallel=True)
+def _run_over_cores(
+    c: Compiled,
+    rows: Ints,
+    groups: Ints,
+    targets: Ints,
+    devices: Ints,
+    kept: Kept,
+    columns: Columns,
+) -> None:  # pragma: no cover
     for index in prange(len(rows)):
-        row, group, new = rows[index], groups[index], targets[index]
-        s = view(c, ints[row], longs[row], reals[row])
-        first = -1
-        if group >= 0:
-            old = devices[row, group]
-            devices[row, group] = new
-            first = resume_from(c, s, taken[row], group, old, new)
-            for number in range(first + 1):
-                if taken[row, number] != NO_SNAPSHOT:
-                    t = view(
-                        c, kept_ints[row, number], kept_longs[row, number], kept_reals[row, number]
-                    )
-                    move_memory(c, t, group, old, -1)
-                    move_memory(c, t, group, new, 1)
-                    if number == first:
-                        copy_state(t, s)
-        if first < 0:
-            begin(c, devices[row], s)
-        else:
-            # Not by a slice: numba loses that assignment in a parallel loop.
-            set_devices(s, devices[row])
-        for number in range(first + 1, snapshots):
-            left = num_kept * (snapshots - number) // (snapshots + 1)
-            advance(c, s, left, GROUPS)
-            taken[row, number] = NO_SNAPSHOT
-            if settled(s):
-                taken[row, number] = s.counts[INSTANTS]
-                t = view(
-                    c, kept_ints[row, number], kept_longs[row, number], kept_reals[row, number]
-                )
-                copy_state(s, t)
-        advance(c, s, 0, GROUPS)
-        step_time[row] = read(s, peak[row], group_start[row])
+        _run(c, rows[index], groups[index], targets[index], devices, kept, columns)
+
+
+@njit(cache=True)
+def _run(
+    c: Compiled, row: int, group: int, new: int, devices: Ints, kept: Kept, columns: Columns
+) -> None:  # pragma: no cover
+    snapshots = kept.taken.shape[1]
+    taken = kept.taken[row]
+    num_kept = len(c.missing)
+    s = view(c, kept.ints[row], kept.longs[row], kept.reals[row])
+    first = -1
+    if group >= 0:
+        old = devices[row, group]
+        devices[row, group] = new
+        first = resume_from(c, s, taken, group, old, new)
+        for number in range(first + 1):
+            if taken[number] != NO_SNAPSHOT:
+                t = _snapshot(c, kept, row, number)
+                move_memory(c, t, group, old, -1)
+                move_memory(c, t, group, new, 1)
+                if number == first:
+                    copy_state(t, s)
+    if first < 0:
+        begin(c, devices[row], s)
+    else:
+        set_devices(s, devices[row])
+    for number in range(first + 1, snapshots):
+        left = num_kept * (snapshots - number) // (snapshots + 1)
+        advance(c, s, left, GROUPS)
+        taken[number] = NO_SNAPSHOT
+        if settled(s):
+            taken[number] = s.counts[INSTANTS]
+            copy_state(s, _snapshot(c, kept, row, number))
+    advance(c, s, 0, GROUPS)
+    columns.step_time[row] = read(s, columns.peak[row], columns.group_start[row])
+
+
+@njit(cache=True)
+def _snapshot(c: Compiled, kept: Kept, row: int, number: int) -> State:  # pragma: no cover
+    return view(
+        c, kept.kept_ints[row, number], kept.kept_longs[row, number], kept.kept_reals[row, number]
+    )

@@ -1,9 +1,11 @@
 """One step, or many over all cores, from the beginning to the end."""
 
+from typing import NamedTuple
+
 from numba import njit, prange
 
 from placeto.graph import Floats, Ints
-from placeto.simulation.compiled import Compiled, Int32s
+from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.kernel import advance
 from placeto.simulation.queues import DEVICE_ROW, EARLY_PEAK, PEAK
 from placeto.simulation.state import GROUPS, STEP, State, begin, view
@@ -30,37 +32,52 @@ def read(s: State, peak: Ints, group_start: Floats) -> float:  # pragma: no cove
     return step_time
 
 
-@njit(cache=True, parallel=True)
-def run_many(
-    c: Compiled,
-    rows: Ints,
-    many: Ints,
-    ints: Int32s,
-    longs: Ints,
-    reals: Floats,
-    step_time: Floats,
-    peak: Ints,
-    group_start: Floats,
-) -> None:  # pragma: no cover
+class Columns(NamedTuple):
+    """What simulations of a batch of placements fill in."""
+
+    step_time: Floats  # (batch,) seconds
+    peak: Ints  # (batch, num_devices) bytes
+    group_start: Floats  # (batch, num_groups) seconds; (batch, 0) where it is not wanted
+
+
+def run_many(c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns) -> None:
     """Simulates some rows of a batch of placements over all cores.
+
+    One row starts no threads: numba's do not survive a fork, and a process that was forked from one
+    which has used them may well have an environment of its own.
 
     Args:
         c: the compiled problem.
         rows: (n,) which rows.
         many: (batch, num_groups) device of each group.
-        ints: (states, …) buffers of the states that share the work.
-        longs: likewise.
-        reals: likewise.
-        step_time: (batch,) filled with seconds.
-        peak: (batch, num_devices) filled with bytes.
-        group_start: (batch, num_groups) filled with seconds; (batch, 0) where it is not wanted.
+        states: buffers of the states that share the work.
+        columns: filled in these rows.
     """
-    states = min(len(ints), len(rows))
-    record = GROUPS if group_start.shape[1] else STEP
-    for state in prange(states):
-        s = view(c, ints[state], longs[state], reals[state])
-        for index in range(state * len(rows) // states, (state + 1) * len(rows) // states):
-            row = rows[index]
-            begin(c, many[row], s)
-            advance(c, s, 0, record)
-            step_time[row] = read(s, peak[row], group_start[row])
+    if len(rows) == 1:
+        _run(c, rows, many, states, columns, 0)
+    else:
+        _run_over_cores(c, rows, many, states, columns)
+
+
+@njit(cache=True, parallel=True)
+def _run_over_cores(
+    c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns
+) -> None:  # pragma: no cover
+    count = min(len(states[0]), len(rows))
+    for state in prange(count):
+        mine = rows[state * len(rows) // count : (state + 1) * len(rows) // count]
+        _run(c, mine, many, states, columns, state)
+
+
+@njit(cache=True)
+def _run(
+    c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns, state: int
+) -> None:  # pragma: no cover
+    """Simulates rows one after the other, with the buffers of one state."""
+    record = GROUPS if columns.group_start.shape[1] else STEP
+    ints, longs, reals = states
+    s = view(c, ints[state], longs[state], reals[state])
+    for row in rows:
+        begin(c, many[row], s)
+        advance(c, s, 0, record)
+        columns.step_time[row] = read(s, columns.peak[row], columns.group_start[row])

@@ -12,7 +12,7 @@ from placeto.problem import PlacementProblem
 from placeto.simulation.compiled import Compiled
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import Reduction, compiled
-from placeto.simulation.run import read, run_many
+from placeto.simulation.run import Columns, read, run_many
 from placeto.simulation.schedule import Bools, Schedule, Transfers
 from placeto.simulation.state import (
     CHANNEL,
@@ -151,7 +151,8 @@ def simulate_many(
     starts = np.zeros((batch, problem.num_groups if group_start else 0))
     reduction = compiled(problem)
     with borrowed(reduction, get_num_threads()) as states:
-        run_many(reduction.compiled, np.arange(batch), placements, *states, step_time, peak, starts)
+        columns = Columns(step_time, peak, starts)
+        run_many(reduction.compiled, np.arange(batch), placements, states, columns)
     feasible = np.isfinite(step_time) & (peak <= problem.memory_limit).all(axis=1)
     return Outcomes(step_time, peak, starts, feasible)
 

@@ -263,6 +263,17 @@ def test_reset_options_pick_graph_and_placement():
     np.testing.assert_array_equal(on.argmax(axis=1), start)
 
 
+def test_the_best_placement_can_be_started_from_padding_and_all():
+    problems = [generator.chain(), generator.fork()]
+    env = make(problems[0], max_groups=9)
+    env.reset(seed=0)
+    for device in (1, 0, 1, 0):
+        *_, info = env.step(device)
+    assert len(info["best_placement"]) == 9
+    _, again = env.reset(options={"placement": info["best_placement"]})
+    assert again["step_time"] == info["best_step_time"]
+
+
 def test_sweeps_lengthen_the_episode():
     rewards, observations, _ = play(make(generator.fork(), sweeps=3), seed=0)
     assert len(rewards) == 12
@@ -298,6 +309,11 @@ def test_own_evaluator_is_asked():
         ({"graph": "inception"}, "did you mean inception_v3"),
         ({"cluster": "k80x3"}, "no such file, and no bundled name"),
         ({"sweeps": 0}, "sweeps is 0"),
+        ({"sweeps": True}, "sweeps is True"),
+        ({"initial_placement": "best"}, "initial_placement is 'best', expected one of first"),
+        ({"initial_placement": [0, 1]}, "placement has shape"),
+        ({"initial_placement": None}, "placement has shape"),
+        ({"max_edges": 1e6}, "max_edges is 1000000.0, expected a whole number"),
         ({"memory_penalty": -1}, "memory_penalty is -1"),
         ({"max_groups": 3}, "the largest graph needs"),
         ({"evaluator": "guess"}, "evaluator is 'guess'"),
@@ -309,6 +325,58 @@ def test_bad_arguments_are_one_line(options, message):
     with pytest.raises(placeto.PlacetoError, match=message) as caught:
         placeto.envs.DevicePlacementEnv(**options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "action", [-1, 2, 1.0, 1.7, np.float32(1), "1", None, np.array([1]), np.nan]
+)
+def test_actions_that_are_no_devices(action):
+    env = make(generator.fork())
+    env.reset(seed=0)
+    with pytest.raises(placeto.PlacetoError, match="expected a device from 0 to 1"):
+        env.step(action)
+    env.step(np.array(1))
+
+
+class Fails:
+    """An evaluator that raises once when it is told to."""
+
+    failing = False
+
+    def __call__(self, problem, many):
+        if self.failing:
+            self.failing = False
+            raise RuntimeError("once")
+        return simulate_many(problem, many)
+
+
+def test_a_step_whose_evaluator_raised_can_be_repeated():
+    evaluator = Fails()
+    env, sound = make(generator.fork(), evaluator=evaluator), make(generator.fork())
+    for either in (env, sound):
+        either.reset(seed=0)
+        either.step(0)
+        either.step(0)
+    evaluator.failing = True
+    with pytest.raises(RuntimeError, match="once"):
+        env.step(1)
+    found, expected = env.step(1), sound.step(1)
+    assert found[1] == expected[1] > 0
+    np.testing.assert_equal(found[0], expected[0])
+    np.testing.assert_equal(found[4], expected[4])
+
+
+def test_after_a_reset_whose_evaluator_raised_comes_another():
+    evaluator = Fails()
+    env = make(generator.fork(), evaluator=evaluator).unwrapped
+    env.reset(seed=0)
+    evaluator.failing = True
+    with pytest.raises(RuntimeError, match="once"):
+        env.reset(options={"placement": [1, 1, 1, 1]})
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(0)
+    _, info = env.reset()
+    assert info["step_time"] == pytest.approx(40e-3)
 
 
 @pytest.mark.parametrize(

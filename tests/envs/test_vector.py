@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -13,6 +16,8 @@ OPTIONS = [
     {},
     {"initial_placement": "random", "traversal": "random", "reward_scale": "seconds"},
     {"reward": "terminal", "sweeps": 2, "max_groups": 9, "max_edges": 11},
+    {"max_episode_steps": 3},
+    {"max_episode_steps": 4, "initial_placement": "random"},
 ]
 
 
@@ -48,8 +53,11 @@ def test_is_the_single_environments_side_by_side(mode, options):
     results = assert_same_episodes(5, 40, mode, **toys(), **options)
     graphs = {name for *_, infos in results for name in infos["graph"] if name}
     assert graphs == {"chain", "diamond", "fork"}
-    ends = sum(result[2].sum() for result in results if len(result) == 5)
+    ends = sum((result[2] | result[3]).sum() for result in results if len(result) == 5)
     assert ends >= 5
+    assert any(result[3].any() for result in results if len(result) == 5) == (
+        "max_episode_steps" in options
+    )
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
@@ -159,6 +167,57 @@ def test_a_step_asks_the_evaluator_once_a_problem():
         infos["best_placement"][:, 1] = 0
 
 
+def test_a_step_is_repeated_where_the_evaluator_of_one_problem_raised():
+    failing = []
+
+    def evaluate(problem, many):
+        if problem.graph.name in failing:
+            failing.remove(problem.graph.name)
+            raise RuntimeError("once")
+        return simulate_many(problem, many)
+
+    env, sound = native(6, **toys(), evaluator=evaluate), native(6, **toys())
+    _, infos = env.reset(seed=0)
+    sound.reset(seed=0)
+    assert {"diamond", "fork"} <= set(infos["graph"])
+    failing.append("fork")
+    with pytest.raises(RuntimeError, match="once"):
+        env.step(np.ones(6, dtype=int))
+    assert_same(env.step(np.ones(6, dtype=int)), sound.step(np.ones(6, dtype=int)))
+
+
+FORKED = """
+import gymnasium as gym
+import numpy as np
+import placeto
+
+if __name__ == "__main__":
+    options = {"graph": "nmt_small", "cluster": "k80x2", "initial_placement": "random"}
+    here = gym.make_vec("DevicePlacement-v0", num_envs=2, **options)
+    here.reset(seed=1)
+    there = gym.make_vec(
+        "DevicePlacement-v0", num_envs=2, vectorization_mode="async",
+        vector_kwargs={"context": "fork"}, **options,
+    )
+    there.reset(seed=1)
+    for _ in range(5):
+        actions = np.array([0, 1])
+        found, expected = there.step(actions), here.step(actions)
+        assert (found[1] == expected[1]).all()
+        assert (found[4]["step_time"] == expected[4]["step_time"]).all()
+    there.close()
+"""
+
+
+def test_forked_processes_step_where_their_parent_has_simulated_over_all_cores(tmp_path):
+    path = tmp_path / "forked.py"
+    path.write_text(FORKED)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", path], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_wrappers_of_gymnasium_see_whole_episodes(mode):
     env = RecordEpisodeStatistics(native(3, mode, **toys(), reward_scale="seconds"))
@@ -194,6 +253,7 @@ def test_infos_as_a_list_are_those_of_the_single_environments():
     [
         ({"num_envs": 0}, "num_envs is 0"),
         ({"num_envs": 2.0}, "num_envs is 2.0"),
+        ({"num_envs": 2, "max_episode_steps": 0}, "max_episode_steps is 0"),
         ({"num_envs": 2, "autoreset_mode": "Never"}, "expected one of NextStep, SameStep"),
         ({"num_envs": 2, "reward": "speed"}, "reward is 'speed'"),
     ],
