@@ -105,7 +105,9 @@ def _family(arguments: Extract) -> int:
     from placeto.extraction.families import make_family
 
     family = parse_family(arguments.source)
-    folder = Path(arguments.output) if arguments.output else cache_folder(family)
+    if arguments.output == "":
+        raise PlacetoError("-o '': expected a folder; leave it out for the cache")
+    folder = cache_folder(family) if arguments.output is None else Path(arguments.output)
     try:
         with progress("extract", interval_seconds=0) as report:
             made = make_family(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +18,27 @@ from placeto.extraction.work import Work, measure_work
 from placeto.graph import ComputationGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
     from tensorflow.core.framework.graph_pb2 import GraphDef
+    from tensorflow.core.framework.node_def_pb2 import NodeDef
+
+# Ops that write a variable.
+_WRITES = re.compile(
+    r"Assign|(Resource)?(Sparse)?Apply[A-Z]|ResourceScatter|"
+    r"Scatter(Nd)?(Add|Div|Max|Min|Mul|Sub|Update)"
+)
+# Ops that compute much; Grappler has formulas for others, and for most forms of Einsum.
+_COMPUTE = frozenset(
+    {
+        "BatchMatMulV3",
+        "Conv3D",
+        "Conv3DBackpropFilterV2",
+        "Conv3DBackpropInputV2",
+        "Einsum",
+    }
+)
 
 
 def assemble(
@@ -48,9 +66,14 @@ def assemble(
     inside, placed_whole = functional_work(step)
     warnings += placed_whole
     moved = update_bytes(step.graph_def, taken, outputs.num_bytes)
-    if not moved:
+    if not any(_WRITES.match(node.op) for node in nodes):
         warnings.append("no op writes a variable: this is not a training step")
-    work = _corrected(step, measure_work(step), moved, inside)
+    measured = measure_work(step)
+    if unknown := _not_counted(nodes, measured.flops):
+        warnings.append(
+            "ops that count as memory traffic alone, for want of a formula: " + ", ".join(unknown)
+        )
+    work = _corrected(step, measured, moved, inside)
     runs_on_gpu = np.array([gpu_can_run(node) for node in nodes])
     seconds = {
         kind.name: np.where(runs_on_gpu | (not kind.is_gpu), work.seconds(kind), np.inf)
@@ -75,6 +98,17 @@ def assemble(
     )
 
 
+def _not_counted(nodes: Iterable[NodeDef], flops: NDArray[np.float64]) -> list[str]:
+    """Types of ops that compute much, and whose operations Grappler does not know."""
+    return sorted(
+        {
+            node.op
+            for node, operations in zip(nodes, flops.tolist(), strict=True)
+            if node.op in _COMPUTE and not operations
+        }
+    )
+
+
 def _corrected(
     step: TrainingStep,
     work: Work,
@@ -92,9 +126,7 @@ def _corrected(
     return Work(flops, moved, work.temp_bytes)
 
 
-def _tensors(
-    graph_def: GraphDef, outputs: Mapping[str, Sequence[int]]
-) -> dict[str, NDArray[np.int64]]:
+def _tensors(graph_def: GraphDef, outputs: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     index = {node.name: position for position, node in enumerate(graph_def.node)}
     consumers: dict[tuple[int, int], list[int]] = {
         (index[name], port): []

@@ -31,9 +31,11 @@ def cleaned(step: TrainingStep) -> TrainingStep:
     _clean_nodes(graph_def.node)
     for function in graph_def.library.function:
         _clean_nodes(function.node_def)
-    for node in graph_def.node:
-        if node.op == "Placeholder":
-            _fix_shape(node, step.batch)
+    fixed = [_fix_shape(node, step.batch) for node in graph_def.node if node.op == "Placeholder"]
+    if step.batch is not None and not any(fixed):
+        raise PlacetoError(
+            f"batch={step.batch} has no use: no input has an unknown first dimension; leave it out"
+        )
     return replace(step, graph_def=graph_def)
 
 
@@ -46,15 +48,17 @@ def _clean_nodes(nodes: Iterable[NodeDef]) -> None:
             del node.attr[key]
 
 
-def _fix_shape(node: NodeDef, batch: int | None) -> None:
+def _fix_shape(node: NodeDef, batch: int | None) -> bool:
+    # Whether the batch was filled in.
     shape = node.attr["shape"].shape
     unknown = [index for index, dim in enumerate(shape.dim) if dim.size < 0]
     if unknown == [0] and batch is not None:
         shape.dim[0].size = batch
-        unknown = []
+        return True
     if shape.unknown_rank or unknown:
         found = "unknown" if shape.unknown_rank else [dim.size for dim in shape.dim]
         raise PlacetoError(
             f"input {node.name!r} has shape {found}; give a static shape, or ?batch=N where only "
             "the first dimension is unknown"
         )
+    return False

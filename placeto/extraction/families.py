@@ -50,9 +50,21 @@ def make_family(
     graphs = members(family)
     _prepare(folder, family)
     missing = [member for member in graphs if not is_whole(member, folder)]
+    if not (folder / INDEX).exists() and (
+        foreign := [path for member in missing if (path := graph_path(folder, member)).exists()]
+    ):
+        raise PlacetoError(
+            f"{foreign[0]}: was not made by this command, and would be lost; "
+            f"give {SCHEME}{family} a folder of its own"
+        )
     for member in missing:
         # What an earlier placeto made under this name is not what the index will say.
-        graph_path(folder, member).unlink(missing_ok=True)
+        try:
+            graph_path(folder, member).unlink(missing_ok=True)
+        except OSError as error:
+            raise PlacetoError(
+                f"{graph_path(folder, member)}: cannot be replaced: {error.strerror}"
+            ) from error
     write_index(folder, family)
     done = len(graphs) - len(missing)
 

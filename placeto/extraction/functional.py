@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from placeto.errors import PlacetoError
 from placeto.extraction.grappler import optimized
 from placeto.extraction.shapes import output_properties
 from placeto.extraction.step import TrainingStep, op_of
@@ -94,6 +95,11 @@ def _function_work(
     body.library.CopyFrom(graph_def.library)
     nodes = {node.name: node for node in graph_def.node}
     names = [each.name for each in function.signature.input_arg]
+    if len(names) != len(inputs):
+        raise PlacetoError(
+            f"{name}: is called with other inputs than its op has, such as elements "
+            "of a dataset; pass what the dataset yields as an argument"
+        )
     given = dict(zip(names, inputs, strict=True))
     for node in body.node:
         if node.name in given:

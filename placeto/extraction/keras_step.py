@@ -67,7 +67,9 @@ def keras_step(model: Any, name: str, options: Mapping[str, Any]) -> TrainingSte
 def _packed(model: Any, inputs: Any) -> Any:
     import keras
 
-    return keras.tree.pack_sequence_as(model._inputs_struct, inputs)
+    # A Sequential model is one in an inner model.
+    structure = (getattr(model, "_functional", None) or model)._inputs_struct
+    return keras.tree.pack_sequence_as(structure, inputs)
 
 
 def _names(variables: Iterable[Any]) -> dict[int, str]:

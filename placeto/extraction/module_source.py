@@ -28,11 +28,13 @@ def load(source: Source) -> TrainingStep:
 
     make = find_function(source)
     own = parameters(source, make)
-    options = take_options(source, {**STEP_OPTIONS, **own})
+    options = take_options(source, {**STEP_OPTIONS, **own}, own)
+    # What the function takes under the same name is its own.
+    step = {key: default if key in own else options[key] for key, default in STEP_OPTIONS.items()}
     with running(source):
         made = make(**{key: options[key] for key in own if key in source.options})
         if isinstance(made, keras.Model):
-            return keras_step(made, source.target, {key: options[key] for key in STEP_OPTIONS})
+            return keras_step(made, source.target, step)
     for key in source.options:
         if key not in own:
             raise PlacetoError(

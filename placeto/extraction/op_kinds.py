@@ -43,17 +43,26 @@ FREE_OPS = frozenset(
     }
 )
 
-# Ops without strings whose kernels TensorFlow 2.21 registers for the CPU alone.
+# Ops without strings whose kernels TensorFlow 2.21 registers for the CPU alone, as far as known.
 _CPU_OPS = frozenset(
     {
         "AllCandidateSampler",
+        "CTCBeamSearchDecoder",
+        "CTCGreedyDecoder",
+        "CTCLoss",
         "ComputeAccidentalHits",
         "EditDistance",
         "FixedUnigramCandidateSampler",
+        "FractionalAvgPool",
+        "FractionalMaxPool",
         "LearnedUnigramCandidateSampler",
         "LogUniformCandidateSampler",
         "PyFunc",
+        "PyFuncStateless",
         "RandomShuffle",
+        "ResizeArea",
+        "ResizeBicubic",
+        "ResizeBicubicGrad",
         "ThreadUnsafeUnigramCandidateSampler",
         "UniformCandidateSampler",
     }

@@ -1,7 +1,7 @@
 """Where a training step comes from, as the user writes it: `scheme:target?key=value&…`."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,15 +55,18 @@ def parse_source(text: str) -> Source:
     return Source(text, scheme, target, options)
 
 
-def take_options(source: Source, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def take_options(
+    source: Source, defaults: Mapping[str, Any], own: Collection[str] = ()
+) -> dict[str, Any]:
     """The source's options over their defaults.
 
     Args:
         source: a parsed source.
         defaults: option -> default; its type is the option's, None allows any.
+        own: options of the user's own function, whose numbers may be negative.
 
     Raises:
-        PlacetoError: an unknown option, or a value of another type.
+        PlacetoError: an unknown option, a value of another type, or a negative number.
     """
     taken = dict(defaults)
     for key, value in source.options.items():
@@ -73,6 +76,8 @@ def take_options(source: Source, defaults: Mapping[str, Any]) -> dict[str, Any]:
                 f"options: {', '.join(sorted(defaults)) or 'none'}"
             )
         taken[key] = _typed(source, key, value, defaults[key])
+        if key not in own and isinstance(value, int | float) and value < 0:
+            raise PlacetoError(f"{source.text}: {key}={value} must not be negative")
     return taken
 
 
@@ -95,8 +100,6 @@ def _typed(source: Source, key: str, value: Value, default: Any) -> Value:
         kinds = {int: "a whole number", float: "a number", bool: "true or false"}
         kind = kinds.get(wanted, f"a {wanted.__name__}, which a source cannot give")
         raise PlacetoError(f"{source.text}: {key}={value} is not {kind}, such as {default}")
-    if wanted in (int, float) and value < 0:  # type: ignore[operator]
-        raise PlacetoError(f"{source.text}: {key}={value} must not be negative")
     return value
 
 

@@ -85,7 +85,7 @@ def training_step(
             if op_of(tensor) in replaced:
                 mark = "^" if tensor.startswith("^") else ""
                 node.input[position] = mark + replaced[op_of(tensor)].name
-    rename = {old: node.name for old, node in replaced.items()}
+    rename = {old: node.name for old, node in replaced.items()} | _scope_sums(graph_def, taken)
     fetches = [_fetch(output, rename) for output in graph.outputs]
     # control_outputs come in no fixed order; the operations of a graph come as they were traced.
     must_run = {operation.name for operation in graph.control_outputs}
@@ -94,7 +94,6 @@ def training_step(
         for operation in graph.get_operations()
         if operation.name in must_run and operation.type not in _NOT_TARGETS
     ]
-    _scope_sums(graph_def, taken)
     if not fetches and not targets:
         raise PlacetoError(
             f"{name}: the traced function returns nothing and changes no variable; return the loss"
@@ -109,6 +108,11 @@ def _captured(outer: Any, inner: Any, name: str, taken: set[str]) -> tuple[NodeD
 
     name = _unique(name.removesuffix(":0"), taken)
     node = NodeDef(name=name)
+    if outer.dtype == tf.variant:
+        raise PlacetoError(
+            f"{name}: the step captures a dataset or another object that is no tensor; pass what "
+            "it yields as an argument"
+        )
     if outer.dtype != tf.resource:
         value = outer.numpy()
         node.op = "Const"
@@ -148,9 +152,9 @@ def _unique(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def _scope_sums(graph_def: GraphDef, taken: set[str]) -> None:
+def _scope_sums(graph_def: GraphDef, taken: set[str]) -> dict[str, str]:
     # TensorFlow adds up gradients outside of all name scopes; under the scope of the first of
-    # them, the sum's name says which layer it belongs to.
+    # them, the sum's name says which layer it belongs to. Returns old name -> new one.
     rename: dict[str, str] = {}
     for node in graph_def.node:
         for position, tensor in enumerate(node.input):
@@ -160,3 +164,4 @@ def _scope_sums(graph_def: GraphDef, taken: set[str]) -> None:
         if node.op == "AddN" and "/" not in node.name and "/" in node.input[0]:
             scope = op_of(node.input[0]).rpartition("/")[0]
             rename[node.name] = node.name = _unique(f"{scope}/{node.name}", taken)
+    return rename

@@ -107,7 +107,7 @@ def running(source: Source) -> Iterator[None]:
             f"{source.text}: no module {error.name!r}; run where it can be imported"
             f"{raised_at(error)}"
         ) from error
-    except Exception as error:  # a user's code may raise anything
+    except (Exception, SystemExit) as error:  # a user's code may raise anything
         text = textwrap.shorten(str(error), _LONGEST_MESSAGE, placeholder=" …")
         raise PlacetoError(
             f"{source.text}: {type(error).__name__}: {text}{raised_at(error)}"

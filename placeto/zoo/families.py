@@ -163,7 +163,7 @@ def parse_member(text: str) -> Member:
     number = query.removeprefix("number=")
     if number == query or not (number.isascii() and number.isdigit()):
         raise PlacetoError(f"{text}: give {SCHEME}{family}?number=N for one graph of the family")
-    if int(number) >= len(graphs):
+    if len(number) > len(str(SIZE)) or int(number) >= len(graphs):
         raise PlacetoError(
             f"{text}: {family} has no graph {number}; they are numbered from 0 to {SIZE - 1}"
         )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from placeto import bundle
 from placeto.errors import PlacetoError
 from placeto.files import check_format, read_json, write_json
 from placeto.graph import ComputationGraph, load_graph
@@ -127,8 +128,10 @@ def load_graphs(sources: Iterable[str], split: str | None = None) -> list[Comput
 
 
 def is_family(source: str) -> bool:
-    """Whether a source stands for several graphs."""
-    return is_reference(source) or os.path.isdir(source)
+    """Whether a source stands for several graphs: a bundled graph comes before a folder."""
+    if is_reference(source):
+        return True
+    return os.path.isdir(source) and source not in bundle.names("graphs", (".json.gz", ".json"))
 
 
 def is_reference(source: str | Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from placeto.errors import PlacetoError
 from placeto.zoo.optimizers import Optimizer
 from placeto.zoo.recurrent import embedded, lstm, lstm_layer, mean_loss, word_loss
 from placeto.zoo.training import check_sizes, training_function, uniform_variables
@@ -47,13 +48,15 @@ def nmt(
         numbers, which returns the mean cross-entropy of a word.
 
     Raises:
-        PlacetoError: a size below 1, an unknown optimizer.
+        PlacetoError: a size below 1, one layer of one word, an unknown optimizer.
     """
     import tensorflow as tf
 
     check_sizes(
         "nmt", layers=layers, batch=batch, length=length, hidden=hidden, vocabulary=vocabulary
     )
+    if layers == length == 1:
+        raise PlacetoError("nmt: with layers=1 and length=1 nothing reads the source; give more")
     # GNMT draws all weights uniformly from [-0.04, 0.04].
     variables = uniform_variables(_shapes(layers, hidden, vocabulary), 0.04)
     return training_function(

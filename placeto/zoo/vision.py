@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from placeto.errors import PlacetoError
+from placeto.zoo.training import check_sizes
 
 
 def inception_v3(classes: int = 1000) -> Any:
     """The `keras.Model` of Szegedy et al. 2015, arXiv:1512.00567, for 299 x 299 images."""
+    check_sizes("inception_v3", classes=classes)
     import keras
 
     return keras.applications.InceptionV3(weights=None, classes=classes)
@@ -16,6 +18,7 @@ def inception_v3(classes: int = 1000) -> Any:
 
 def resnet50(classes: int = 1000) -> Any:
     """The `keras.Model` of He et al. 2015, arXiv:1512.03385, 50 layers, for 224 x 224 images."""
+    check_sizes("resnet50", classes=classes)
     import keras
 
     return keras.applications.ResNet50(weights=None, classes=classes)
@@ -31,6 +34,7 @@ def nasnet(size: str = "mobile", classes: int = 1000) -> Any:
     Raises:
         PlacetoError: another size.
     """
+    check_sizes("nasnet", classes=classes)
     import keras
 
     sizes = {"mobile": keras.applications.NASNetMobile, "large": keras.applications.NASNetLarge}

@@ -65,6 +65,8 @@ def test_one_graph_of_a_synthetic_family(placeto):
         (["family:random?number=7"], "missing from placeto extract: -o FILE"),
         (["family:random?number=7", "-o", "g.yaml"], "g.yaml: a graph file's name ends in .json"),
         (["family:random?number=32", "-o", "g.json"], "random has no graph 32"),
+        (["family:random?number=" + "9" * 5000, "-o", "g.json"], "random has no graph 999"),
+        (["family:random", "-o", ""], "-o '': expected a folder"),
         (["zoo:nmt"], "missing from placeto extract: -o FILE"),
         (["zoo:nmt", "-o", "g.json", "--workers", "2"], "--workers goes with a whole family"),
     ],
@@ -74,6 +76,23 @@ def test_what_cannot_be_made_is_one_line(placeto, argv, complaint):
     assert complaint in result.complaint
     assert len(result.err.splitlines()) == 1
     assert not Path("g.json").exists()
+
+
+def test_what_others_made_is_not_replaced(placeto):
+    own = Path("own")
+    own.mkdir()
+    (own / "random_05.json.gz").write_text("mine")
+    assert (
+        "random_05.json.gz: was not made"
+        in placeto("extract", "family:random", "-o", "own").complaint
+    )
+    assert [path.name for path in own.iterdir()] == ["random_05.json.gz"]
+    (own / "random_05.json.gz").unlink()
+    assert placeto("extract", "family:random", "-o", "own").status == 0
+    (own / "random_05.json.gz").unlink()
+    (own / "random_05.json.gz").mkdir()
+    line = placeto("extract", "family:random", "-o", "own").complaint
+    assert "random_05.json.gz: cannot be replaced" in line
 
 
 def test_ctrl_c_says_how_to_go_on(placeto, monkeypatch):

@@ -65,7 +65,10 @@ def test_saved_model(tmp_path: Path) -> None:
     with pytest.raises(PlacetoError, match=r"no signature 'trian' \(did you mean train\?\)"):
         extract(f"{folder}?signature=trian")
     path = tmp_path / "saved.json.gz"
-    extract(f"{folder}?signature=train&batch=4").save(path)
+    beside = extract(f"{folder}?signature=train&batch=4").save(path)
+    (tmp_path / "plain.pb").write_bytes(gzip.decompress(beside.read_bytes()))
+    with pytest.raises(PlacetoError, match="batch=9 has no use: no input has an unknown first"):
+        extract(f"{tmp_path / 'plain.pb'}?batch=9")
     graph = load_graph(path)
     assert graph.meta["warnings"] == []
     assert not any("PartitionedCall" in kind for kind in graph.op_types)
@@ -140,6 +143,9 @@ def test_a_loop_of_tensorflow_1_is_refused(tmp_path: Path) -> None:
             f"{STEPS}:regression?batch=3",
             "regression takes no 'batch'; options: rows, columns",
         ),
+        (f"{STEPS}:dataset", "the step captures a dataset"),
+        ("zoo:resnet50?classes=0", "classes"),
+        ("zoo:nmt?layers=1&length=1", "nothing reads the source"),
         (f"{STEPS}:nothing", "returned int, expected a ConcreteFunction"),
         (f"{STEPS}:open_ended", "has no input_signature"),
         (f"{STEPS}:mistaken", r"AttributeError: there is no such layer \(.*steps\.py, line \d+\)"),
@@ -149,6 +155,35 @@ def test_sources_that_cannot_be_used(source: str, complaint: str) -> None:
     with pytest.raises(PlacetoError, match=complaint) as caught:
         extract(source)
     assert "\n" not in str(caught.value)
+
+
+def test_a_sequential_model_whose_loss_is_a_sum() -> None:
+    extraction = extract(f"{STEPS}:sequential?batch=2")
+    graph = extraction.graph
+    assert sum("dense" in name for name in graph.op_names) > 3
+    for fetch in graph.meta["run"]["fetches"]:
+        assert fetch.partition(":")[0] in graph.op_names
+    assert not any("Conv3D" in warning for warning in graph.meta["warnings"])
+
+
+def test_ops_without_a_formula_are_said() -> None:
+    warnings = extract(f"{STEPS}:volumes?batch=2").graph.meta["warnings"]
+    assert any("traffic alone, for want of a formula: Conv3D" in warning for warning in warnings)
+
+
+def test_numbers_of_ones_own_function_may_be_negative() -> None:
+    assert extract(f"{STEPS}:signed?offset=-1").graph.num_ops > 1
+
+
+def test_an_option_of_ones_own_is_not_that_of_the_step() -> None:
+    assert extract(f"{STEPS}:own_optimizer").graph.num_ops > 10
+
+
+def test_code_that_ends_python_ends_the_extraction(tmp_path: Path) -> None:
+    path = tmp_path / "leaves.py"
+    path.write_text("import sys\nsys.exit(0)\n")
+    with pytest.raises(PlacetoError, match=r"SystemExit: 0 \(.*leaves\.py, line 2\)"):
+        extract(f"{path}:make")
 
 
 def test_broken_graph_def_files(tmp_path: Path) -> None:

@@ -83,3 +83,44 @@ def open_ended() -> Any:
 def nothing() -> int:
     """No training step at all."""
     return 3
+
+
+def sequential() -> Any:
+    import keras
+
+    return keras.Sequential([keras.Input((8,)), keras.layers.Dense(3, kernel_regularizer="l2")])
+
+
+def dataset() -> Any:
+    import tensorflow as tf
+
+    numbers = tf.data.Dataset.range(3)
+
+    @tf.function(input_signature=[])
+    def step() -> Any:
+        return next(iter(numbers))
+
+    return step.get_concrete_function()
+
+
+def volumes() -> Any:
+    import keras
+
+    return keras.Sequential([keras.Input((4, 4, 4, 2)), keras.layers.Conv3D(3, 2)])
+
+
+def signed(offset: int = 0) -> Any:
+    import tensorflow as tf
+
+    variable = tf.Variable(1.0)
+
+    @tf.function(input_signature=[])
+    def step() -> Any:
+        return variable.assign_add(float(offset))
+
+    return step.get_concrete_function()
+
+
+def own_optimizer(optimizer: Any = None) -> Any:
+    assert optimizer is None
+    return tiny()

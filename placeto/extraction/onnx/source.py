@@ -17,7 +17,6 @@ from placeto.graph import ComputationGraph
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
     from onnx import GraphProto, ModelProto, NodeProto
 
     from placeto.extraction.source import Source
@@ -137,7 +136,7 @@ def _work(node: NodeProto, known: Mapping[str, Tensor]) -> tuple[float, float]:
 
 def _edges(
     made: Sequence[Sequence[str]], reads: Sequence[Sequence[str]], known: Mapping[str, Tensor]
-) -> dict[str, NDArray[np.int64]]:
+) -> dict[str, Any]:
     producer = {name: op for op, names in enumerate(made) for name in names if name}
     rows = {name: row for row, name in enumerate(producer)}
     pairs = [(rows[name], op) for op, names in enumerate(reads) for name in names if name in rows]

@@ -16,7 +16,7 @@ FREE = frozenset(
     {"Dropout", "Flatten", "Identity", "Reshape", "Shape", "Size", "Squeeze", "Unsqueeze"}
 )
 # They read as many rows of their first input as they put out.
-ROWS = frozenset({"Gather", "GatherElements", "GatherND"})
+ROWS = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
 # Where an op's weights stand among its inputs.
 _CONVOLUTIONS = {"Conv": 1, "ConvInteger": 1, "DeformConv": 1, "QLinearConv": 3}
 _PRODUCTS = frozenset({"MatMul", "MatMulInteger", "QLinearMatMul"})
@@ -37,9 +37,14 @@ def flops(
     """
     first = inputs[0] if inputs else None
     result = outputs[0] if outputs else None
+    kind = node.op_type
+    if first is not None and kind in _RECURRENT:  # which of its outputs is wanted is all one
+        weights, recurrent = inputs[1], inputs[2]
+        if weights is None or recurrent is None:
+            return 0.0
+        return 2.0 * first[0] * first[1] * (prod(weights) + prod(recurrent))
     if first is None or result is None:
         return 0.0
-    kind = node.op_type
     if kind in _PRODUCTS:
         return 2.0 * prod(result) * first[-1]
     if kind == "Gemm":
@@ -50,11 +55,6 @@ def flops(
     if kind == "ConvTranspose":
         weights = inputs[1]
         return 0.0 if weights is None else 2.0 * prod(first) * prod(weights[1:])
-    if kind in _RECURRENT:
-        weights, recurrent = inputs[1], inputs[2]
-        if weights is None or recurrent is None:
-            return 0.0
-        return 2.0 * first[0] * first[1] * (prod(weights) + prod(recurrent))
     if kind == "Attention":
         # With a cache, the keys are those of the output, of which this step's are a part.
         keys = outputs[1] if len(outputs) > 1 and outputs[1] is not None else inputs[1]

@@ -105,6 +105,11 @@ def _captured(call: Call, mode: FakeTensorMode, training: bool, loss: str, where
             f"{where}: {sparse} makes a sparse tensor, whose size is not known before it is "
             "computed; make it dense, such as an embedding with sparse=False"
         )
+    if branch := next(filter(_is_branch, graph.nodes), None):
+        raise PlacetoError(
+            f"{where}: {branch.target} runs a part of the step or not, or again and again, as its "
+            "values have it; a step has a fixed list of ops: write it without"
+        )
     output = next(node for node in graph.nodes if node.op == "output")
     results = output.args[0]
     if not training:
@@ -122,6 +127,12 @@ def _is_sparse(node: fx.Node) -> bool:
 
     made = node.meta.get("val")
     return isinstance(made, torch.Tensor) and made.layout != torch.strided
+
+
+def _is_branch(node: fx.Node) -> bool:
+    import torch
+
+    return isinstance(node.target, torch._ops.HigherOrderOperator)
 
 
 def _step_class() -> type[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ def list_ops(
             type=optimizer,
             phase=UPDATE,
             path=reader.ops[state].path,
-            inputs=((state, 0), reader.source(gradient)),
+            inputs=((state, 0), *reader.sources_of([gradient])),
             moved_bytes=passes * size,
             param_bytes=kept * size,
         )
@@ -106,7 +106,13 @@ class _Reader:
         self.forward: dict[int, str] = {}
         for node in captured.graph.nodes:
             if node.op == "call_function" and not _is_backward(node):
-                self.forward.setdefault(node.meta.get("seq_nr", -1), _forward_name(node))
+                self.forward.setdefault(node.meta.get("seq_nr", -1), self._forward_name(node))
+
+    def _forward_name(self, node: fx.Node) -> str:
+        path = _path(node)
+        name = f"{'loss' if path is None else path}/{node.name}" if path != "" else node.name
+        # An op of the model itself may be called like one of its parameters, which keep their name.
+        return f"{name}/op" if name in self.names else name
 
     def add(self, node: fx.Node) -> None:
         """Appends the op of a node, if it is one."""
@@ -127,6 +133,11 @@ class _Reader:
                 port = int(str(node.args[1]))
             node = node.all_input_nodes[0]
         return self.number[node], port
+
+    def sources_of(self, nodes: Iterable[fx.Node]) -> tuple[tuple[int, int], ...]:
+        """(op, port) of what nodes yield, each once; nothing for the gradient of the loss."""
+        made = [self.source(node) for node in nodes if self._base(node) is not None]
+        return tuple(dict.fromkeys(made))
 
     def _base(self, node: fx.Node) -> fx.Node | None:
         # What a chain of views begins with; None for the gradient of the loss, which is no op.
@@ -150,14 +161,13 @@ class _Reader:
         return self.states[own]
 
     def _op(self, node: fx.Node) -> Op:
-        read = [each for each in node.all_input_nodes if self._base(each) is not None]
         tensors = work.outputs(node)
         flops = work.flops(node)
         if flops and any(map(_is_narrow, tensors)):
             self.narrow.add(work.op_type(node))
         backward = _is_backward(node)
-        inputs = tuple(dict.fromkeys(self.source(each) for each in read))
-        path, name = _path(node), _forward_name(node)
+        inputs = self.sources_of(node.all_input_nodes)
+        path, name = _path(node), self._forward_name(node)
         if backward and "fwd_nn_module_stack" in node.meta:
             name = f"{GRADIENTS}{self.forward[node.meta['seq_nr']]}/{node.name}"
         elif backward:
@@ -198,11 +208,6 @@ def _path(node: fx.Node) -> str | None:
     # A second call of a module is marked: `layer@1`.
     parts = [part.partition("@")[0] for part in path.split(".")]
     return ".".join(parts[1:]) if parts[0] == "model" else None
-
-
-def _forward_name(node: fx.Node) -> str:
-    path = _path(node)
-    return f"{'loss' if path is None else path}/{node.name}" if path != "" else node.name
 
 
 def _is_narrow(tensor: Tensor | None) -> bool:

@@ -69,7 +69,7 @@ def extract_module(source: Source, say: Callable[[str], None]) -> Extraction:
 
     make = find_function(source)
     own = parameters(source, make)
-    taken = take_options(source, {**STEP_OPTIONS, **own})
+    taken = take_options(source, {**STEP_OPTIONS, **own}, own)
     # What the function takes under the same name is its own.
     options = {key: default if key in own else taken[key] for key, default in STEP_OPTIONS.items()}
     where = source.text

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 # They read as many rows of their first input as they put out.
 _ROWS = frozenset({"embedding", "gather", "index", "index_select"})
+# They sum up as many rows of their first input as the second has elements.
+_BAGS = frozenset({"_embedding_bag", "_embedding_bag_forward_only"})
 # Products of a matrix or vector with a vector: which argument's elements are each read once.
 _VECTOR_PRODUCTS = {"mv": 0, "addmv": 1, "dot": 0, "vdot": 0}
 # A layer's passes over its weights: backward, the gradients of its input and of its weights.
@@ -67,6 +69,10 @@ def moved_bytes(node: fx.Node) -> int:
         return 0
     written = sum(map(tensor_bytes, outputs(node)))
     inputs = node.all_input_nodes
+    if op_type(node) in _BAGS:
+        table, indices = inputs[0].meta["val"], inputs[1].meta["val"]
+        rows = int(indices.numel() * table.shape[1] * table.element_size())
+        return written + rows + sum(tensor_bytes(each.meta["val"]) for each in inputs[1:])
     if op_type(node) in _ROWS:
         return 2 * written + sum(tensor_bytes(each.meta["val"]) for each in inputs[1:])
     return written + sum(tensor_bytes(tensor) for each in inputs for tensor in outputs(each))
@@ -76,7 +82,8 @@ def flops(node: fx.Node) -> float:
     """Floating-point operations of a matrix product, a convolution or an attention; of others 0.
 
     By the formulas of `torch.utils.flop_counter`, which lacks products with vectors and recurrent
-    layers; a fused multiply-add counts as two.
+    layers, and counts the weight's gradient of a convolution in groups as if there were none; a
+    fused multiply-add counts as two.
     """
     import torch
     from torch.utils.flop_counter import flop_registry
@@ -94,6 +101,10 @@ def flops(node: fx.Node) -> float:
     if kind in _RECURRENT:
         steps = args[0].shape[0] * args[0].shape[1]
         return 2.0 * _RECURRENT[kind] * int(steps * (args[1].numel() + args[2].numel()))
+    if kind == "convolution_backward":
+        made, read, weights, transposed, wanted = args[0], args[1], args[2], args[7], args[-1]
+        forward = 2 * (read if transposed else made).numel() * weights[0].numel()
+        return float(forward * sum(wanted[:2]))
     if formula is None:
         return 0.0
     kwargs = torch.fx.node.map_arg(node.kwargs, _value)

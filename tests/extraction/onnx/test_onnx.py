@@ -223,6 +223,7 @@ def test_what_a_file_says_of_ops_outside_of_the_standard_is_believed(tmp_path: P
         ("QLinearMatMul", [(5, 7), (), (), (7, 2)], [(5, 2)], {}, 2 * 5 * 7 * 2),
         # Four gates of width 3 read 5 inputs and 3 states, over 6 steps of 2 sequences.
         ("LSTM", [(6, 2, 5), (1, 12, 5), (1, 12, 3)], [(6, 1, 2, 3)], {}, 2 * 12 * 12 * (5 + 3)),
+        ("LSTM", [(6, 2, 5), (1, 12, 5), (1, 12, 3)], [None, (1, 2, 3)], {}, 2 * 12 * 12 * 8),
         # 2 sequences, 3 heads, 4 queries and 5 keys of 8, values of 7.
         ("Attention", [(2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 7)], [(2, 3, 4, 7)], {},
          2 * 2 * 3 * 4 * 5 * (8 + 7)),

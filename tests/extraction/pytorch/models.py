@@ -249,3 +249,52 @@ def number() -> Any:
 
 def counting() -> tuple[nn.Module, Tensor]:
     return nn.Embedding(3, 2).requires_grad_(False), torch.zeros(4, dtype=torch.int64)
+
+
+def bag() -> tuple[nn.Module, Tensor]:
+    return nn.EmbeddingBag(1000, 16), torch.zeros((4, 3), dtype=torch.int64)
+
+
+class Offset(nn.Module):
+    """Its loss is a sum, one term of which is a parameter by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.bias = nn.Parameter(torch.zeros(()))
+
+    def forward(self, value: Tensor) -> Tensor:
+        return self.linear(value).mean() + self.bias
+
+
+def offset() -> tuple[nn.Module, Tensor]:
+    return Offset(), torch.randn(8, 4)
+
+
+class Named(nn.Module):
+    """A parameter is called as the op is that reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(torch.zeros(9, 4))
+
+    def forward(self, words: Tensor) -> Tensor:
+        return nn.functional.embedding(words, self.embedding)
+
+
+def named() -> tuple[nn.Module, Tensor]:
+    return Named(), torch.zeros(8, dtype=torch.int64)
+
+
+class Branch(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, value: Tensor) -> Tensor:
+        made = self.linear(value)
+        return torch.cond(made.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (made,))
+
+
+def branch() -> tuple[nn.Module, Tensor]:
+    return Branch(), torch.randn(8, 4)

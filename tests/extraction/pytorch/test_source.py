@@ -151,6 +151,7 @@ def test_half_precision_is_said_to_be_timed_as_single() -> None:
         ),
         ("flat?loss=crossentropy", r"loss=crossentropy of an output of shape \(8,\)"),
         ("sparse", "makes a sparse tensor, whose size is not known"),
+        ("branch?inference=true", "cond runs a part of the step or not"),
         ("counting", "no floating-point tensor that depends on a parameter"),
     ],
 )

@@ -14,6 +14,7 @@ from placeto.extraction import extract
 from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.extraction.pytorch.capture import capture
 from placeto.extraction.pytorch.inputs import make_call
+from placeto.extraction.pytorch.work import moved_bytes
 from placeto.graph import ComputationGraph
 from tests.extraction.pytorch import models
 
@@ -130,9 +131,32 @@ def test_convolutions_by_hand() -> None:
     # Only the weight's gradient: the image needs none.
     assert by_type["gradients/conv/convolution/convolution_backward_1"] == image
     assert by_type["depthwise/convolution_1"] == depthwise
-    # The input's gradient goes through the full weight by torch's formula, whatever the groups.
-    assert by_type["gradients/depthwise/convolution_1/convolution_backward"] >= 2 * depthwise
+    assert by_type["gradients/depthwise/convolution_1/convolution_backward"] == 2 * depthwise
     assert graph.meta["kind"] == "vision"
+
+
+def test_a_bag_reads_the_rows_that_it_sums_up() -> None:
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    call, _ = make_call(models.bag, "", mode, "here")
+    captured = capture(call, mode, training=False, loss="auto", where="here")
+    (bag,) = (node for node in captured.graph.nodes if "_embedding_bag" in str(node.target))
+    # 12 rows of 16 floats, 4 sums; numbers: 12 of rows, 4 of where a bag begins, and what it notes.
+    rows = (12 + 4) * 16 * 4
+    assert rows < moved_bytes(bag) < 2 * rows
+
+
+def test_a_parameter_that_is_a_term_of_the_loss_is_updated() -> None:
+    graph = extract(f"{MODELS}:offset?loss=auto").graph
+    assert "bias/momentum" in graph.op_names
+    update = graph.op_names.index("bias/momentum")
+    sources, targets = graph.op_edges
+    assert graph.op_names.index("bias") in sources[targets == update]
+
+
+def test_an_op_that_is_called_like_a_parameter() -> None:
+    graph = extract(f"{MODELS}:named").graph
+    assert {"embedding", "embedding/op"} <= set(graph.op_names)
+    assert graph.meta["pytorch"]["states"]["embedding"]
 
 
 @pytest.mark.parametrize(
