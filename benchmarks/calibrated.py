@@ -53,7 +53,7 @@ def load(calibrated: Path, name: str) -> tuple[PlacementProblem, Runnable]:
     """A calibrated graph on the calibrated cluster, and its GraphDef."""
     graph = load_graph(calibrated / f"{name}.json.gz")
     problem = PlacementProblem(graph, load_cluster(cluster_file(calibrated)), GROUPS)
-    return problem, find_runnable(graph, calibrated)
+    return problem, find_runnable(graph)
 
 
 def _command(*words: str) -> None:

@@ -116,7 +116,7 @@ def study(config: TrainingConfig, rounds: int, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
     path = extracted(folder)
     problem = PlacementProblem(load_graph(path), load_cluster("local-2"), GROUPS)
-    runnable = find_runnable(problem.graph, folder)
+    runnable = find_runnable(problem.graph)
     runtime = Runtime(problem.cluster)
     with MeasuringEvaluator(runtime, EFFORT, {problem.graph.name: runnable}) as evaluate:
         trainer = train([problem], config, folder / "run", progress=print, evaluate=evaluate)

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from tyro.conf import UseAppendAction, arg
 
-from placeto.bundle import find
 from placeto.cli.arguments import ClusterName
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
@@ -66,19 +65,22 @@ def run(arguments: Calibrate) -> int:
     cluster = load_cluster(arguments.cluster)
     graphs = [load_graph(source) for source in arguments.graph]
     names = [graph.name for graph in graphs]
-    files = file_names(calibrated_name(cluster), names) if folder.is_dir() else [""]
+    files = file_names(calibrated_name(cluster), names)
+    for name, file in zip(names, files[1:], strict=True):
+        if files.count(file) > 1:
+            raise PlacetoError(
+                f"calibrate: two graphs are called {name!r}, or would both be {file}; give each "
+                "once"
+            )
     check_outputs(
-        *(str(folder / name) for name in files), inputs=(*arguments.graph, arguments.cluster)
+        *(str(folder / name) for name in (files if folder.is_dir() else [""])),
+        inputs=(*arguments.graph, arguments.cluster),
     )
-    for name in names:
-        if names.count(name) > 1:
-            raise PlacetoError(f"calibrate: two graphs are called {name!r}; give each once")
     with progress(f"calibrating {cluster.name}") as report:
         runnables = []
-        for source, graph in zip(arguments.graph, graphs, strict=True):
+        for graph in graphs:
             report(f"finding the GraphDef of {graph.name}")
-            beside = find("graphs", (".json.gz", ".json"), source).parent
-            runnables.append(find_runnable(graph, beside))
+            runnables.append(find_runnable(graph))
         pairs = list(zip(graphs, runnables, strict=True))
         calibration = calibrate(cluster, pairs, effort, arguments.traces, report)
     paths = save_calibration(calibration, runnables, folder)

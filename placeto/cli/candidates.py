@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeto.bundle import find
 from placeto.cli.progress import progress
 from placeto.errors import PlacetoError
 from placeto.graph import Ints
@@ -34,13 +33,12 @@ class Measuring:
     runnable: Runnable
 
 
-def prepare(asked: Sequence[int], problem: PlacementProblem, source: str) -> Measuring:
+def prepare(asked: Sequence[int], problem: PlacementProblem) -> Measuring:
     """Finds, before a long search, what running its placements needs.
 
     Args:
         asked: what stands after `--measure`.
         problem: what is placed.
-        source: its graph, as it was given.
 
     Raises:
         PlacetoError: not one number that makes sense, a cluster or a graph that cannot be run.
@@ -49,10 +47,9 @@ def prepare(asked: Sequence[int], problem: PlacementProblem, source: str) -> Mea
         text = " ".join(map(str, asked))
         raise PlacetoError(f"--measure {text}: expected one number from 1 to {RECENT}")
     runtime = Runtime(problem.cluster)
-    folder = find("graphs", (".json.gz", ".json"), source).parent
     with progress(f"measuring {problem.graph.name}") as report:
         report("finding its GraphDef")
-        runnable = find_runnable(problem.graph, folder)
+        runnable = find_runnable(problem.graph)
     return Measuring(asked[0] if asked else USUAL, runtime, runnable)
 
 

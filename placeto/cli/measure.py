@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from placeto.bundle import find
+import numpy as np
+
 from placeto.cli.arguments import ClusterName, File, Graph
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.cluster import load_cluster
+from placeto.errors import PlacetoError
 from placeto.graph import load_graph
 from placeto.measurement import Effort, Runtime, find_runnable
 from placeto.measurement.timeline import save_side_by_side
@@ -63,15 +65,19 @@ def run(arguments: Measure) -> int:
     )
     graph, cluster = load_graph(arguments.graph), load_cluster(arguments.cluster)
     problem, devices = load_placement(arguments.placement, graph, cluster)
-    folder = find("graphs", (".json.gz", ".json"), arguments.graph).parent
+    schedule = simulate(problem, devices)
+    if arguments.timeline is not None and not np.isfinite(schedule.step_time):
+        raise PlacetoError(
+            f"{arguments.placement}: has an op on a device that cannot run it by the graph's "
+            "op_seconds, so there is no simulated timeline to go beside; leave out --timeline"
+        )
     num_traces = 0 if arguments.timeline is None else 1
     what = f"measuring {graph.name} on {cluster.name}"
     with progress(what) as report, Runtime(cluster) as runtime:
         report("finding its GraphDef")
-        runnable = find_runnable(graph, folder)
+        runnable = find_runnable(graph)
         report("running it")
         measurement = runtime.measure(problem, devices, runnable, effort, traces=num_traces)
-    schedule = simulate(problem, devices)
     row = {
         "graph": graph.name,
         "cluster": cluster.name,

@@ -29,13 +29,16 @@ class Parent:
         """Waits for an object; ends the process if the parent has closed the pipe."""
         try:
             return dict(json.loads(self._pipe.recv_bytes()))
-        except EOFError:
+        except (EOFError, ConnectionError):
             os._exit(0)  # TensorFlow has threads that an orderly end would wait for
 
     def send(self, message: dict[str, Any], *data: bytes) -> None:
-        """Sends an object, and bytes after it if there are any."""
-        for part in (json.dumps(message).encode(), *data):
-            self._pipe.send_bytes(part)
+        """Sends an object, and bytes after it if there are any; ends the process likewise."""
+        try:
+            for part in (json.dumps(message).encode(), *data):
+                self._pipe.send_bytes(part)
+        except ConnectionError:
+            os._exit(0)
 
 
 def _end_with(process: int) -> None:

@@ -40,12 +40,11 @@ def cache_folder() -> Path:
     return Path(base) / "placeto" / "graph_defs"
 
 
-def find_runnable(graph: ComputationGraph, folder: str | Path | None = None) -> Runnable:
+def find_runnable(graph: ComputationGraph) -> Runnable:
     """The GraphDef of a graph: beside its file, bundled, or extracted again from its source.
 
     Args:
         graph: a graph whose `meta["run"]` says how to run it, as extraction wrote it.
-        folder: that of the graph's file.
 
     Raises:
         PlacetoError: the graph was not extracted and saved, its GraphDef is of another, or its
@@ -65,7 +64,7 @@ def find_runnable(graph: ComputationGraph, folder: str | Path | None = None) -> 
         raise PlacetoError(f"{where}: meta.run has no usable {error}") from error
     name = run.get("graph_def")
     if isinstance(name, str) and Path(name).name == name:
-        if folder is not None and (beside := Path(folder) / name).is_file():
+        if graph.folder is not None and (beside := graph.folder / name).is_file():
             if _digest(beside) != sha256:
                 raise PlacetoError(f"{beside}: is not the GraphDef that {where} was made of")
             return Runnable(beside, sha256, *parts)
@@ -96,7 +95,13 @@ def _make_again(graph: ComputationGraph, sha256: str, path: Path) -> None:
             f"graph {graph.name!r}: its GraphDef is not beside it, and it names no source"
         )
     optimize = "1" if graph.meta.get("optimized", True) else "0"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PlacetoError(
+            f"{path.parent}: cannot be made: {error.strerror}; set XDG_CACHE_HOME to a folder that "
+            "can be written to"
+        ) from error
     done = subprocess.run(
         [sys.executable, "-m", "placeto.measurement.remake", source, optimize, sha256, path],
         env=child_environment(),

@@ -164,8 +164,10 @@ class Runtime:
             return
         for attempts_left in reversed(range(_ATTEMPTS)):
             self.close()
+            self._busy = True  # what is started in part, and then interrupted, is of no use
             try:
                 self._start_all()
+                self._busy = False
                 return
             except ChildError as error:
                 # A port can be taken between its choice and its use.

@@ -83,7 +83,8 @@ def read_trace(data: bytes, devices: Sequence[str]) -> Trace:
     """Reads a step that was traced with FULL_TRACE.
 
     On a GPU the executor's instants are those of launching kernels; where the trace has the
-    GPU's own (its device name ends in `/stream:all`) these are taken.
+    GPU's own these are taken. Their device is called `/device:GPU:0/stream:all`, without job and
+    task.
 
     Args:
         data: a serialized `tensorflow.RunMetadata`.
@@ -101,6 +102,9 @@ def read_trace(data: bytes, devices: Sequence[str]) -> Trace:
     except DecodeError as error:
         raise PlacetoError(f"trace: not a RunMetadata: {error}") from error
     numbers = {name: number for number, name in enumerate(devices)}
+    for each in stats.dev_stats:
+        if each.device.endswith(_STREAMS):
+            each.device = _whole_name(each.device, devices)
     starts = [_begin(node) for each in stats.dev_stats for node in each.node_stats]
     first = min(starts, default=0)
     ops = sorted(_ops(stats, numbers, first), key=lambda run: run.begin)
@@ -109,6 +113,13 @@ def read_trace(data: bytes, devices: Sequence[str]) -> Trace:
         raise PlacetoError(f"trace: no op ran on {', '.join(devices)}; devices in it: {found}")
     received = sorted(_received(stats, numbers, first), key=lambda each: each.begin)
     return Trace(tuple(ops), tuple(received))
+
+
+def _whole_name(stream: str, devices: Sequence[str]) -> str:
+    """The name of a stream with the job and task of the one device that it can be of."""
+    short = stream.removesuffix(_STREAMS)
+    whole = [name for name in devices if name.endswith(short)]
+    return f"{whole[0]}{_STREAMS}" if len(whole) == 1 else stream
 
 
 def _ops(stats: StepStats, numbers: dict[str, int], first: int) -> Iterator[OpRun]:

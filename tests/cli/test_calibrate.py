@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -31,7 +33,7 @@ def test_real_workers_end_to_end(placeto, files, folder):
     for fit in row["channels"]:
         assert 1e6 < fit["bandwidth"] <= 1e13  # over the loopback interface
     # Its GraphDef is beside it.
-    assert find_runnable(graph, folder / "out").path == folder / "out" / "two_layers.graphdef.gz"
+    assert find_runnable(graph).path == folder / "out" / "two_layers.graphdef.gz"
     problem, devices = split(graph, cluster)
     assert seconds.max() < simulate(problem, devices).step_time < np.inf
 
@@ -113,6 +115,14 @@ def test_two_graphs_of_one_name(placeto, files):
     result = placeto("calibrate", *files, *files[2:], "-o", "out")
     assert result.status == 2
     assert "two graphs are called 'two_layers'" in result.err
+
+
+def test_two_graphs_of_one_file(placeto, files, folder):
+    for name in ("a/b", "a_b"):
+        document = json.loads((folder / "fork.json").read_text()) | {"name": name}
+        (folder / f"{name.replace('/', '-')}.json").write_text(json.dumps(document))
+    argv = ("calibrate", *files[:2], "--graph", "a-b.json", "--graph", "a_b.json", "-o", "new")
+    assert "or would both be a_b.json.gz" in placeto(*argv).complaint
 
 
 def test_no_graph(placeto, files):

@@ -25,7 +25,7 @@ class Saved:
 
     @property
     def runnable(self) -> Runnable:
-        return find_runnable(self.graph, self.path.parent)
+        return find_runnable(self.graph)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto import Channel, Cluster, Device
+from placeto import Channel, Cluster, Device, PlacetoError
 from placeto.measurement.calibration.channels import (
     EXCHANGES,
     Sample,
@@ -145,3 +145,11 @@ def test_stretch_by_hand():
     assert stretch(1.0, 0.5, 100, launch) == pytest.approx(1.6)
     assert stretch(0.2, 0.5, 100, launch) == 1.0
     assert stretch(1.0, 0.0, 100, launch) == 1.0
+
+
+def test_a_channel_that_leads_nowhere_is_no_measurement():
+    devices = tuple(Device(name, "k", 10**9) for name in ("a", "b"))
+    idle = Channel("idle", ("a",), ("a",), 1.0)
+    cluster = Cluster("pair", devices, (Channel("bus", ("a", "b"), ("a", "b"), 1.0), idle))
+    with pytest.raises(PlacetoError, match="channel 'idle' leads from no device to another"):
+        fit_channels(cluster, lambda source, target: pytest.fail("too late"))

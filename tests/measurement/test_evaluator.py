@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placeto import PlacetoError
+from placeto import PlacetoError, load_cluster
 from placeto.measurement import Effort, Measurement, MeasuringEvaluator, Runnable, Runtime
 from placeto.simulation import EvaluatedBatch, penalised_time, simulate
 from tests.builders import make_cluster, make_graph, make_problem
@@ -167,6 +167,15 @@ def test_a_graph_that_cannot_be_run():
     evaluate = MeasuringEvaluator(Pretended(problem.cluster, 1.0))
     with pytest.raises(PlacetoError, match="graph 'by hand': cannot be run"):
         evaluate(problem, placements([0] * 4))
+
+
+def test_the_graph_def_beside_the_graphs_file_is_run(saved):
+    step = saved("two_layers")
+    graph = replace(step.graph, meta={**step.graph.meta, "source": "nowhere:step"})
+    problem = make_problem(graph, load_cluster("local-2"))
+    pretended = Pretended(problem.cluster, 1.0)
+    MeasuringEvaluator(pretended)(problem, placements([0] * problem.num_groups))
+    assert [runnable for _, runnable, _ in pretended.runs] == [step.runnable]
 
 
 def test_it_can_be_closed_and_is_never_copied():

@@ -24,7 +24,7 @@ path, puppets = sys.argv[1:]
 graph, cluster = load_graph(path), load_cluster("pair.yaml")
 problem = PlacementProblem(graph, cluster, "colocation")
 devices = np.zeros(problem.num_groups, dtype=int)
-first = last = find_runnable(graph, path.rpartition("/")[0])
+first = last = find_runnable(graph)
 if puppets:
     runtime._DRIVER_MODULE = runtime._WORKER_MODULE = puppets
     first, last = replace(first, path="ran"), replace(last, path="hangs")

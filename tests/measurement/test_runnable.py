@@ -20,19 +20,19 @@ def cache(monkeypatch, tmp_path):
 
 def test_beside_its_file(saved):
     step = saved("two_layers")
-    found = find_runnable(step.graph, step.path.parent)
+    found = find_runnable(step.graph)
     assert found.path == step.path.parent / step.graph.meta["run"]["graph_def"]
     assert found.fetches == ("Mean:0",)
     assert found.targets == ("AssignSubVariableOp", "AssignSubVariableOp_1")
 
 
 def test_bundled_without_its_folder():
-    graph = load_graph("rnnlm")
+    graph = replace(load_graph("rnnlm"), folder=None)
     assert find_runnable(graph).path.name == "rnnlm.graphdef.gz"
 
 
 def test_made_again_where_what_is_kept_is_damaged_and_then_kept(saved, cache):
-    graph = saved("two_layers").graph
+    graph = replace(saved("two_layers").graph, folder=None)
     path = cache / f"{graph.meta['run']['sha256']}.graphdef.gz"
     cache.mkdir(parents=True)
     path.write_bytes(saved("two_layers").runnable.path.read_bytes()[:50])
@@ -49,18 +49,26 @@ def test_another_graph_def_beside_it(saved, tmp_path):
     beside = tmp_path / step.graph.meta["run"]["graph_def"]
     shutil.copy(other.runnable.path, beside)
     with pytest.raises(PlacetoError, match=r"is not the GraphDef that graph .* was made of"):
-        find_runnable(step.graph, tmp_path)
+        find_runnable(replace(step.graph, folder=tmp_path))
 
 
 def test_a_source_that_is_not_there_any_more(saved):
     graph = saved("two_layers").graph
     run = graph.meta["run"] | {"sha256": "0" * 64}
-    gone = replace(graph, meta={**graph.meta, "source": "nowhere:step", "run": run})
+    meta = {**graph.meta, "source": "nowhere:step", "run": run}
+    gone = replace(graph, meta=meta, folder=None)
     with pytest.raises(
         PlacetoError, match="cannot be made again: nowhere:step: no module"
     ) as error:
         find_runnable(gone)
     assert "\n" not in str(error.value)
+
+
+def test_a_cache_that_cannot_be_made(saved, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(PlacetoError, match="cannot be made: Not a directory"):
+        find_runnable(replace(saved("two_layers").graph, folder=None))
 
 
 def test_a_source_that_gives_another_graph_def(tmp_path, capsys):

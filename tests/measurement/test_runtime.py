@@ -22,7 +22,7 @@ from placeto import (
 )
 from placeto.launch import Launch
 from placeto.measurement import Effort, Runtime
-from placeto.measurement.child import Child, ChildError
+from placeto.measurement.child import Child, ChildError, ChildTimeout
 from placeto.measurement.tasks import tasks_of
 from placeto.measurement.timeline import side_by_side
 from placeto.measurement.worker import serve
@@ -220,6 +220,39 @@ def test_what_is_said_where_nothing_can_be_started(pair, monkeypatch, saved):
     with Runtime(pair) as runtime, pytest.raises(PlacetoError, match=message):
         runtime.measure(problem, devices, step.runnable, SHORT)
     assert len(started) == 3
+
+
+class Starting:
+    """A child that never gets ready."""
+
+    alive = True
+
+    def __init__(self):
+        self.closed = False
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ChildTimeout("not ready within 1 s")])
+def test_what_was_started_in_part_is_not_taken_for_started(pair, monkeypatch, saved, error):
+    children = []
+
+    def start(self):
+        children.append(Starting())
+        self._children["driver"] = children[-1]
+        raise error
+
+    monkeypatch.setattr(Runtime, "_start_all", start)
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    with Runtime(pair) as runtime:
+        for _ in range(2):
+            with pytest.raises((KeyboardInterrupt, PlacetoError)):
+                runtime.measure(problem, devices, step.runnable, SHORT)
+            assert runtime.process_ids == {}
+    assert len(children) == 2
+    assert all(child.closed for child in children)
 
 
 def test_more_cores_than_there_are():

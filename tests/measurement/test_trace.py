@@ -4,7 +4,7 @@ import pytest
 from placeto import PlacetoError
 from placeto.measurement.calibration.profile import Profile, gap_seconds, op_seconds, typical
 from placeto.measurement.trace import OpRun, Received, read_trace
-from tests.measurement.traces import W0, W1, op, received, run_metadata
+from tests.measurement.traces import GPU, W0, W1, op, received, run_metadata
 
 
 def test_instants_by_hand():
@@ -67,8 +67,14 @@ def test_a_gpu_has_the_time_of_its_kernels_not_of_their_launch():
         gpu=[op("a", 0, (0, 3), 4)],
         stream=[op("a:MatMul", 2, (0, 500), 500, nanoseconds=False)],
     )
-    trace = read_trace(data, ["/device:GPU:0"])
-    assert [(run.op, run.seconds) for run in trace.ops] == [("a", pytest.approx(500e-6))]
+    other = GPU.replace("GPU:0", "GPU:10")
+    for devices in ([GPU], [other, GPU]):
+        (run,) = read_trace(data, devices).ops
+        assert (run.op, devices[run.device]) == ("a", GPU)
+        assert run.seconds == pytest.approx(500e-6)
+    # Of two processes' first GPUs it is not known whose kernels they are.
+    (run,) = read_trace(data, [GPU, GPU.replace("localhost", "worker")]).ops
+    assert run.seconds == pytest.approx(3e-6)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from placeto import Channel, Cluster, Device
 from placeto.launch import Launch
 
 W0, W1 = (f"/job:worker/replica:0/task:{task}/device:CPU:0" for task in (0, 1))
-STREAM = "/device:GPU:0/stream:all"
+GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
+STREAM = "/device:GPU:0/stream:all"  # as TensorFlow calls it
 WORKERS = Cluster(
     "pair",
     (
@@ -60,7 +61,7 @@ def run_metadata(**nodes: list[Any]) -> bytes:
     """A serialized RunMetadata; `w0`, `w1` or `stream` -> entries."""
     from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
-    names = {"w0": W0, "w1": W1, "w0_again": W0, "gpu": "/device:GPU:0", "stream": STREAM}
+    names = {"w0": W0, "w1": W1, "w0_again": W0, "gpu": GPU, "stream": STREAM}
     metadata = RunMetadata()
     for key, entries in nodes.items():
         device = metadata.step_stats.dev_stats.add(device=names[key])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placeto.errors import PlacetoError
+
 if TYPE_CHECKING:
     from placeto.cluster import Channel, Cluster
     from placeto.measurement.calibration.exchange import Exchange
@@ -155,8 +157,17 @@ def fit_channels(
         cluster: whose channels.
         sample: measures transfers from one device to another, by their numbers; a channel that
             serves several pairs is fitted to the samples of all of them.
+
+    Raises:
+        PlacetoError: a channel that serves no pair.
     """
     between = cluster.channel_between
+    for number, channel in enumerate(cluster.channels):
+        if not (between == number).any():
+            raise PlacetoError(
+                f"cluster {cluster.name!r}: channel {channel.name!r} leads from no device to "
+                "another, so it cannot be measured; remove it"
+            )
     fits = [
         fit_channel([each for pair in np.argwhere(between == number) for each in sample(*pair)])
         for number in range(len(cluster.channels))
