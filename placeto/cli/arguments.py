@@ -159,7 +159,7 @@ def parse_pins(pins: tuple[str, ...], problem: PlacementProblem) -> Mapping[int,
 
 
 def _group(name: str, pin: str, problem: PlacementProblem) -> int:
-    if name.isascii() and name.isdigit():
+    if name.isascii() and name.isdigit() and len(name) < 10:
         return int(name)
     op_names = problem.graph.op_names
     if name not in op_names:

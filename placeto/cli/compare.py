@@ -64,7 +64,11 @@ def run(arguments: Compare) -> int:
     check_outputs(arguments.output, inputs=(*arguments.graph, arguments.cluster))
     folder = _folder(arguments.save)
     cluster = arguments.load_cluster()
-    graphs = [load_graph(source) for source in arguments.graph]
+    graphs = [load_graph(source) for source in dict.fromkeys(arguments.graph)]
+    names = [graph.name for graph in graphs]
+    for name in names:
+        if names.count(name) > 1:
+            raise PlacetoError(f"two graphs are called {name!r}; names must be unique")
     problems = [arguments.problem(graph, cluster) for graph in graphs]
     find = _one_by_one if arguments.workers is None else _at_once
     tables: list[list[Row]] = []

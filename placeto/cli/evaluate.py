@@ -15,7 +15,8 @@ from placeto.errors import PlacetoError
 from placeto.files import write_json
 from placeto.placers import NotApplicable, place
 from placeto.placers.base import Incumbent
-from placeto.placers.registry import find_placer
+from placeto.placers.configs import PLACETO
+from placeto.placers.registry import find_placer, with_setting
 from placeto.problem import PlacementProblem
 from placeto.reports.evaluation import evaluation_row, geometric_means
 from placeto.reports.rows import Row
@@ -61,15 +62,22 @@ class Evaluate(ProblemsArguments):
 def run(arguments: Evaluate) -> int:
     """Runs the policy and the placers on every problem; prints what was found until Ctrl-C."""
     for name, least in (("samples", 1), ("fine_tune", 0), ("seed", 0)):
-        if (value := getattr(arguments, name)) < least:
+        if not least <= (value := getattr(arguments, name)) < 2**63:
             option = name.replace("_", "-")
-            raise PlacetoError(f"--{option} {value}: expected a whole number from {least}")
+            raise PlacetoError(
+                f"--{option} {value}: expected a whole number from {least}, below 2^63"
+            )
+    if not arguments.budget > 0:
+        raise PlacetoError(f"--budget {arguments.budget}: expected more than 0 seconds")
     methods = _methods(arguments.methods)
     check_outputs(arguments.output, inputs=arguments.graphs)
-    from placeto.training.trained import load_trained  # torch is slow to import
+    from placeto.training.trained import check_shape, load_trained  # torch is slow to import
 
     trained = load_trained(arguments.policy)
     problems = arguments.problems(arguments.split)
+    if not isinstance(trained.config, PairwiseConfig):  # which are for any number of devices
+        for problem in problems:
+            check_shape(trained, {"num_devices": problem.num_devices}, problem)
     if not problems:
         raise PlacetoError("no problem to evaluate on")
     rows: list[Row] = []
@@ -149,9 +157,9 @@ def _rows(
 
 def _takes(method: str, trained: "Trained") -> bool:
     """Whether a placer can work with the policy."""
-    config = find_placer(method).config
+    trains = find_placer(method).config is PLACETO  # on the graph, beside the policy
     pairwise = isinstance(trained.config, PairwiseConfig)
-    return pairwise and config is not None and "policy" in config.settings
+    return pairwise and method in with_setting("policy") and not trains
 
 
 def _methods(text: str | None) -> list[str]:

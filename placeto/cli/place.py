@@ -19,12 +19,14 @@ from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.cli.report import check_report, write_report
+from placeto.errors import PlacetoError
 from placeto.files import write_json
 from placeto.graph import load_graph
+from placeto.models.stored import PAIRWISE, read_policy
 from placeto.module_devices import check_device_map
 from placeto.placement import Placement
 from placeto.placers import place
-from placeto.placers.registry import find_placer
+from placeto.placers.registry import find_placer, with_setting
 from placeto.reports.rows import Row, baseline, device_rows, placement_row
 from placeto.reports.tables import candidates_table, device_table, placement_table
 from placeto.simulation import simulate
@@ -37,7 +39,10 @@ class Place(ProblemArguments):
 
     Attributes:
         graph: A bundled graph (see `placeto list`) or a graph file.
-        method: A placer (see `placeto list`).
+        method: A placer (see `placeto list`); by default auto, or placeto if --policy is of that
+            agent.
+        policy: A trained policy for auto, pairwise or placeto to begin with: a run directory of
+            `placeto train`, or one that ships (see `placeto list`).
         budget: Seconds of search or training.
         seed: Where the placer's random numbers start.
         settings: Change a setting of the placer, such as passing=none of placeto; once for each.
@@ -55,7 +60,8 @@ class Place(ProblemArguments):
     """
 
     graph: Graph
-    method: str = "auto"
+    method: Annotated[str | None, arg(metavar="PLACER")] = None
+    policy: Annotated[str | None, arg(metavar="NAME|DIR")] = None
     budget: float = 30.0
     seed: int = 0
     settings: Settings = ()
@@ -69,8 +75,8 @@ class Place(ProblemArguments):
 
 def run(arguments: Place) -> int:
     """Finds, writes and prints the placement."""
-    find_placer(arguments.method)
-    settings = parse_settings(arguments.settings, arguments.method)
+    method = arguments.method or _usual_method(arguments.policy)
+    settings = _settings(arguments, method)
     inputs = (arguments.graph, arguments.cluster)
     outputs = (arguments.output, arguments.timeline, arguments.device_map, arguments.report)
     check_outputs(*outputs, inputs=inputs)
@@ -81,14 +87,12 @@ def run(arguments: Place) -> int:
         check_report(problem)
     measuring = None
     if arguments.measure is not None:
-        measuring = prepare(arguments.measure, problem, arguments.graph)
+        measuring = prepare(arguments.measure, problem)
     base = baseline(problem)
     if base.infeasibility is not None:
         note(base.infeasibility)
-    with progress(f"{arguments.method} on {problem.graph.name}") as report:
-        placement = place(
-            problem, arguments.method, arguments.budget, arguments.seed, report, settings
-        )
+    with progress(f"{method} on {problem.graph.name}") as report:
+        placement = place(problem, method, arguments.budget, arguments.seed, report, settings)
     measured: list[Row] = []
     if measuring is not None and not placement.interrupted:
         if arguments.output is not None:
@@ -104,6 +108,8 @@ def run(arguments: Place) -> int:
     if report_file is not None and not write_report(arguments, placement, base, measured):
         report_file = None
     row = placement_row(placement, base, arguments.grouping)
+    if base.infeasibility is None and row["infeasibility"] is not None:
+        note(row["infeasibility"])
     if measuring is not None:
         times = [each["step_time"] for each in measured if each["kept"]]
         row |= {"measured_step_time": times[0] if times else None, "measured": measured}
@@ -130,6 +136,28 @@ def run(arguments: Place) -> int:
         note(f"none of the candidates can be run: {measured[0]['reason']}")
         return FAILED
     return 0
+
+
+def _usual_method(policy: str | None) -> str:
+    """The placer, where none is named, that works with a policy."""
+    pairwise = policy is None or read_policy(policy).card["policy"].get("kind") == PAIRWISE
+    return "auto" if pairwise else "placeto"
+
+
+def _settings(arguments: Place, method: str) -> dict[str, object]:
+    """What `--set` and `--policy` say."""
+    find_placer(method)
+    settings = parse_settings(arguments.settings, method)
+    if arguments.policy is None:
+        return settings
+    if method not in (able := with_setting("policy")):
+        raise PlacetoError(
+            f"--policy {arguments.policy}: {method} works with no policy; placers that do: "
+            f"{', '.join(able)}"
+        )
+    if "policy" in settings:
+        raise PlacetoError(f"--policy {arguments.policy}: --set policy={settings['policy']}, too")
+    return settings | {"policy": arguments.policy}
 
 
 def warn_unless_feasible(placement: Placement) -> None:

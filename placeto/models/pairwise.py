@@ -12,8 +12,7 @@ from placeto.features.pairs import GROUP_FEATURES, PAIR_FEATURES
 from placeto.models.choices import masked
 from placeto.models.network import Network
 from placeto.models.scoring import Weights, weights_of
-
-KIND = "pairwise"
+from placeto.models.stored import PAIRWISE
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class PairwiseShape:
 
     def to_document(self) -> dict[str, Any]:
         """The shape as JSON."""
-        return {"kind": KIND, **asdict(self)}
+        return {"kind": PAIRWISE, **asdict(self)}
 
 
 class PairwisePolicy(Network):

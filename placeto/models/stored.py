@@ -19,6 +19,7 @@ from placeto.files import check_format, read_bytes, read_json
 POLICY_FORMAT = "placeto.policy"
 POLICY_VERSION = 1
 PAIRWISE = "pairwise"
+LARGEST = 4096  # of a pairwise policy's widths and rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,9 @@ def read_policy(source: str | Path) -> StoredPolicy:
     """Reads the policy of a run directory, or a bundled one.
 
     Args:
-        source: a directory with `policy.json` and `policy.safetensors`, or a bundled name.
+        source: a bundled name, or a directory with `policy.json` and `policy.safetensors`. What
+            is bundled comes first, as nobody names it who runs the placers that begin with it:
+            `./NAME` is a directory of such a name.
 
     Raises:
         PlacetoError: neither, or the files are broken.
@@ -79,9 +82,11 @@ def read_pairwise(source: str | Path) -> StoredPolicy:
             "one by `placeto train --agent pairwise`"
         )
     for name in ("hidden", "embedding", "width", "rounds"):
-        if not isinstance(value := shape.get(name), int) or value < 1:
+        value = shape.get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
             raise PlacetoError(
-                f"{source}: the policy's {name} is {value!r}, expected a whole number from 1"
+                f"{source}: the policy's {name} is {value!r}, expected a whole number from 1 to "
+                f"{LARGEST}"
             )
     expected = _shapes(shape["hidden"], shape["embedding"], shape["width"])
     found = {name: array.shape for name, array in stored.arrays.items()}
@@ -97,13 +102,12 @@ def read_pairwise(source: str | Path) -> StoredPolicy:
 
 
 def _paths(source: str | Path) -> tuple[Path, Path]:
-    folder = Path(source)
+    folder, known = Path(source), bundled_policies()
+    if str(source) in known:
+        card = bundle.FOLDERS["policies"] / f"{source}.json"
+        return card, card.with_suffix(".safetensors")
     if os.path.isdir(folder):  # unlike Path.is_dir, False for a name that no folder can have
         return folder / "policy.json", folder / "policy.safetensors"
-    card = bundle.FOLDERS["policies"] / f"{source}.json"
-    if folder.name == str(source) and os.path.isfile(card):
-        return card, card.with_suffix(".safetensors")
-    known = bundled_policies()
     close = difflib.get_close_matches(str(source), known, 1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise PlacetoError(

@@ -46,8 +46,8 @@ class Incumbent:
         evaluations: placements simulated so far.
         lower_bound: seconds that the placer has proven no feasible placement to be below; infinite
             if it has proven that there is none.
-        trace: of each feasible placement that was the fastest until then: placements simulated,
-            seconds since the start, and its step time in seconds.
+        trace: of each feasible placement that was the fastest until then, one of a batch:
+            placements simulated, seconds since the start, and its step time in seconds.
         recent: (num_groups,) devices of the last `RECENT` of these, all different, the fastest
             last.
         learning: of each update of a placer that trains: seconds since the start, and the mean
@@ -86,6 +86,12 @@ class Incumbent:
     def expired(self) -> bool:
         """Whether the budget is spent."""
         return self.seconds >= self.budget_seconds
+
+    def share_spent(self, max_evaluations: int | None) -> float:
+        """How much of the budget is spent, from 0: of placements if these are limited, or time."""
+        if max_evaluations is not None:
+            return self.evaluations / max_evaluations
+        return self.seconds / self.budget_seconds
 
     def prove(self, seconds: float) -> None:
         """Takes note that no feasible placement's step time is below so many seconds."""

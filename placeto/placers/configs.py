@@ -5,7 +5,7 @@ from typing import Literal
 
 from placeto.errors import PlacetoError
 from placeto.placers.annealing.config import AnnealingConfig
-from placeto.placers.auto.config import AutoConfig
+from placeto.placers.auto.config import NO_POLICY, AutoConfig
 from placeto.placers.settings import Configurable
 from placeto.training.config import ColocRLConfig, HierarchicalConfig, TrainingConfig
 
@@ -21,11 +21,14 @@ class PlacetoConfig(TrainingConfig):
     """Settings of the placer `placeto`: of a training that is short.
 
     Attributes:
+        policy: a run directory of `placeto train` whose policy is trained further; its network is
+            as it was made, whatever the settings of it say. `none` to begin with a fresh one.
         initial_placement: where episodes start: `best` (at first the best of one device, the
             expert's and earliest finish; then the best that was met) or, throughout, `first`,
             `random` or `expert`.
     """
 
+    policy: str = NO_POLICY
     episodes: int = 8
     baseline_episodes: int = 16
     learning_rate: float = 2e-3

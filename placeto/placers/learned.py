@@ -11,12 +11,14 @@ from placeto.placers.base import Incumbent
 from placeto.placers.repair import offer_repaired
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
-from placeto.training.config import LearningConfig, OneShotConfig
+from placeto.training.config import LearningConfig, OneShotConfig, TrainingConfig
 from placeto.training.run import progress_line
+from placeto.training.trained import Trained, check_shape
 from placeto.training.trainer import Trainer, check_size
 
 SCHEDULED_SHARE = 0.8
 FEW_GROUPS = 32
+NETWORK = ("width", "passing", "rounds", "pooling", "keep")  # settings that make Placeto's network
 TRAININGS = 4  # of few groups
 
 Config = TypeVar("Config", bound=LearningConfig)
@@ -26,14 +28,25 @@ class BudgetSpent(Exception):  # noqa: N818 (it is not an error)
     """Raised in the middle of an episode or a gradient step when the budget is spent."""
 
 
-def trainer_for(incumbent: Incumbent, config: LearningConfig, start: Ints | None = None) -> Trainer:
+def trainer_for(
+    incumbent: Incumbent,
+    config: LearningConfig,
+    start: Ints | None = None,
+    trained: Trained | None = None,
+) -> Trainer:
     """A trainer that offers every placement it evaluates.
 
     Args:
         incumbent: what is offered to. Once its budget is spent, `BudgetSpent` is raised.
         config: how to train, and which agent.
         start: (num_groups,) where episodes start, for agents that start somewhere.
+        trained: a policy of the same agent that is trained further, with the network that it has.
+
+    Raises:
+        PlacetoError: the trained policy does not fit the problem.
     """
+    if trained is not None and isinstance(config, TrainingConfig):
+        config = replace(config, **{name: getattr(trained.config, name) for name in NETWORK})
 
     def take(problem: PlacementProblem, devices: Ints, outcomes: Outcomes) -> None:
         incumbent.take(devices, outcomes)
@@ -43,9 +56,13 @@ def trainer_for(incumbent: Incumbent, config: LearningConfig, start: Ints | None
         if incumbent.expired:
             raise BudgetSpent
 
-    return Trainer(
-        [incumbent.problem], config, simulate_many, take, starts=[start], tick=stop_when_spent
-    )
+    problem = incumbent.problem
+    trainer = Trainer([problem], config, simulate_many, take, starts=[start], tick=stop_when_spent)
+    if trained is None:
+        return trainer
+    check_shape(trained, trainer.policy.config.to_document(), problem)
+    trainer.policy.load_state_dict(trained.policy.state_dict())
+    return trainer
 
 
 def place_at_once(
@@ -97,7 +114,12 @@ def how_many_trainings(num_groups: int) -> int:
     return TRAININGS if num_groups < FEW_GROUPS else 1
 
 
-def train_until_spent(incumbent: Incumbent, config: LearningConfig, trainings: int = 1) -> None:
+def train_until_spent(
+    incumbent: Incumbent,
+    config: LearningConfig,
+    trainings: int = 1,
+    trained: Trained | None = None,
+) -> None:
     """Trains an agent until the budget is spent.
 
     Its schedules follow the clock and end once 80% of the training's part of the budget is spent:
@@ -110,20 +132,23 @@ def train_until_spent(incumbent: Incumbent, config: LearningConfig, trainings: i
         incumbent: what is offered to.
         config: how to train.
         trainings: how many, each from fresh weights and with an equal part of the budget.
+        trained: a policy whose weights are taken instead of fresh ones.
     """
     try:
         for number in range(trainings):
             end = (number + 1) / trainings * incumbent.budget_seconds
-            _train(incumbent, replace(config, seed=config.seed + number), end)
+            _train(incumbent, replace(config, seed=config.seed + number), trained, end)
     except BudgetSpent:
         return
 
 
-def _train(incumbent: Incumbent, config: LearningConfig, end: float) -> None:
+def _train(
+    incumbent: Incumbent, config: LearningConfig, trained: Trained | None, end: float
+) -> None:
     """At least one update, until so many seconds have passed for the incumbent."""
     begin = incumbent.seconds
     scheduled_seconds = max(SCHEDULED_SHARE * (end - begin), 1e-9)
-    trainer = trainer_for(incumbent, config)
+    trainer = trainer_for(incumbent, config, trained=trained)
     while incumbent.seconds < end or not trainer.updates:
         report = trainer.step((incumbent.seconds - begin) / scheduled_seconds)
         now = incumbent.seconds

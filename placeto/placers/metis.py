@@ -28,7 +28,7 @@ def place_metis(incumbent: Incumbent, rng: np.random.Generator) -> None:
     `moved_where_allowed`), and what does not fit is offered and then repaired (see `repair`).
 
     Raises:
-        NotApplicable: pymetis is not installed.
+        NotApplicable: see `metis_parts`.
     """
     problem = incumbent.problem
     devices = np.arange(problem.num_devices)
@@ -50,7 +50,8 @@ def metis_parts(graph: PartitionGraph, shares: Floats, seed: int) -> tuple[Ints,
         (num_vertices,) part of each vertex, and the weight of the edges cut as METIS counts it.
 
     Raises:
-        NotApplicable: pymetis is not installed.
+        NotApplicable: pymetis is not installed, or METIS fails, as it does where one share is next
+            to nothing.
     """
     try:
         import pymetis
@@ -58,15 +59,20 @@ def metis_parts(graph: PartitionGraph, shares: Floats, seed: int) -> tuple[Ints,
         raise NotApplicable(f"metis needs pymetis ({error}); pip install 'placeto[solvers]'") from (
             error
         )
-    with _no_stdout():
-        cut, parts = pymetis.part_graph(
-            len(shares),
-            pymetis.CSRAdjacency(graph.start, graph.neighbour),
-            vweights=graph.vertex_weight,
-            eweights=graph.edge_weight,
-            tpwgts=shares.tolist(),
-            options=pymetis.Options(seed=seed, ufactor=round(IMBALANCE * 1000)),
-        )
+    try:
+        with _no_stdout():
+            cut, parts = pymetis.part_graph(
+                len(shares),
+                pymetis.CSRAdjacency(graph.start, graph.neighbour),
+                vweights=graph.vertex_weight,
+                eweights=graph.edge_weight,
+                tpwgts=shares.tolist(),
+                options=pymetis.Options(seed=seed, ufactor=round(IMBALANCE * 1000)),
+            )
+    except RuntimeError as error:
+        raise NotApplicable(
+            f"METIS cannot make parts of {shares.min():.2g} to {shares.max():.2g} of this: {error}"
+        ) from error
     return np.array(parts, dtype=np.int64), cut
 
 

@@ -14,7 +14,7 @@ from placeto.models.stored import StoredPolicy, read_pairwise
 from placeto.placers.base import Incumbent
 from placeto.placers.configs import PairwisePlacerConfig
 from placeto.problem import PlacementProblem
-from placeto.training.sweeps import Guide, Sweeps, play
+from placeto.training.sweeps import Guide, Sweeps, play, untold
 from placeto.units import format_seconds
 
 BATCH_SECONDS = 0.5  # of drawn episodes at once, so that a budget or Ctrl-C ends them soon
@@ -36,7 +36,7 @@ def place_pairwise(
     """Places by a trained policy alone: greedy sweeps, then drawn ones until the budget ends.
 
     What is drawn are episodes of four sweeps, from the best device or the best placement known and
-    from random placements.
+    from random placements. A sweep that has begun is ended, whatever the budget.
 
     Args:
         incumbent: what is offered to.
@@ -51,6 +51,8 @@ def place_pairwise(
     incumbent.offer_many([all_on(problem, device) for device in range(problem.num_devices)])
     assert incumbent.devices is not None
     single = incumbent.devices
+    if incumbent.expired:
+        return
     offer_greedy(incumbent, ready, single)
     timed = not config.batches  # a number of batches is told to get the same placement again
     samples = min(config.samples, FIRST_SAMPLES) if timed else config.samples
@@ -149,5 +151,5 @@ def _played(
 def _offer(incumbent: Incumbent, played: Sweeps) -> float:
     """Offers the best placements on the way; returns the least cost of them in seconds."""
     incumbent.offer_many(played.best)
-    incumbent.evaluations += int(played.simulated.sum()) - len(played.best)
+    incumbent.evaluations += untold(played)
     return float(played.best_cost.min())

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from placeto.errors import PlacetoError
 from placeto.graph import Ints
 from placeto.initial import all_on, expert_placement, initial_placement
+from placeto.placers.auto.config import NO_POLICY
 from placeto.placers.base import Incumbent
 from placeto.placers.configs import PlacetoConfig
 from placeto.placers.etf import earliest_finish
@@ -16,8 +18,11 @@ from placeto.placers.learned import (
     train_until_spent,
     trainer_for,
 )
+from placeto.placers.trained import place_zero_shot
 from placeto.problem import PlacementProblem
+from placeto.training.config import TrainingConfig
 from placeto.training.run import progress_line
+from placeto.training.trained import Trained, load_trained
 from placeto.training.trainer import check_size
 from placeto.units import format_seconds
 
@@ -36,7 +41,7 @@ def place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: Placet
     groups, every second sweep starts at random. The paper starts from one placement throughout;
     moving on did better in one trial a graph. With an `initial_placement` other than `best` it is
     as in the paper: episodes start there, no other placement is offered at first, and the whole
-    budget is training.
+    budget is training. A policy that was trained before is first played as it is.
 
     Args:
         incumbent: what is offered to.
@@ -44,20 +49,25 @@ def place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: Placet
         config: settings, among them the paper's ablations; its schedules follow the clock.
 
     Raises:
-        PlacetoError: more groups than an episode can go through in reasonable time.
+        PlacetoError: more groups than an episode can go through in reasonable time, or a policy
+            that does not fit the problem.
     """
     problem = incumbent.problem
     check_size(problem)
     config = replace(config, seed=int(rng.integers(2**31)))
-    if config.initial_placement != "best":
-        train_until_spent(incumbent, config)
-        return
-    start = best_known(incumbent)
-    trainings = how_many_trainings(problem.num_groups)
+    trained = None if config.policy == NO_POLICY else _read(config.policy)
     try:
+        if trained is not None:
+            place_zero_shot(incumbent, trained, config.seed)
+        if config.initial_placement != "best":
+            train_until_spent(incumbent, config, trained=trained)
+            return
+        start = best_known(incumbent)
+        trainings = 1 if trained is not None else how_many_trainings(problem.num_groups)
         for number in range(trainings):
             end = (number + 1) / trainings * incumbent.budget_seconds
-            _train_and_improve(incumbent, start, replace(config, seed=config.seed + number), end)
+            seeded = replace(config, seed=config.seed + number)
+            _train_and_improve(incumbent, start, seeded, trained, end)
     except BudgetSpent:
         return
 
@@ -87,14 +97,25 @@ def for_few_groups(config: PlacetoConfig, problem: PlacementProblem) -> PlacetoC
     )
 
 
+def _read(source: str) -> Trained:
+    """A policy of Placeto's."""
+    trained = load_trained(source)
+    if not isinstance(trained.config, TrainingConfig):
+        raise PlacetoError(
+            f"{source}: is a pairwise policy, which --method pairwise and auto work with; placeto "
+            "takes one of `placeto train --agent placeto`"
+        )
+    return trained
+
+
 def _train_and_improve(
-    incumbent: Incumbent, start: Ints, config: PlacetoConfig, end: float
+    incumbent: Incumbent, start: Ints, config: PlacetoConfig, trained: Trained | None, end: float
 ) -> None:
     """Trains, then lets the policy go on, until so many seconds have passed for the incumbent."""
     begin = incumbent.seconds
     training_seconds = TRAINING_SHARE * (end - begin)
     config = for_few_groups(config, incumbent.problem)
-    trainer = trainer_for(incumbent, config, start)
+    trainer = trainer_for(incumbent, config, start, trained)
     while (spent := incumbent.seconds - begin) < training_seconds:
         if trainer.updates and trainer.updates % UPDATES_A_START == 0:
             assert incumbent.devices is not None

@@ -9,8 +9,10 @@ from threading import Timer
 import numpy as np
 
 from placeto.errors import PlacetoError
+from placeto.jit import interrupts
 from placeto.placement import Placement
 from placeto.placers.annealing import anneal
+from placeto.placers.annealing.search import prepare as prepare_annealing
 from placeto.placers.auto.config import AutoConfig
 from placeto.placers.baechi import place_m_etf, place_m_sct, place_m_topo
 from placeto.placers.base import Clock, Incumbent, NotApplicable, Progress, silent
@@ -136,7 +138,12 @@ PLACERS: dict[str, Placer] = {
         Placer("m-sct", "m-ETF that waits for favourite children (Baechi)", place_m_sct),
         Placer("exact", "the best of all, proven, of up to 40 groups", _place_exact, anytime=True),
         Placer(
-            "annealing", "simulated annealing of many moves", anneal, anytime=True, config=ANNEALING
+            "annealing",
+            "simulated annealing of many moves",
+            anneal,
+            anytime=True,
+            config=ANNEALING,
+            prepare=prepare_annealing,
         ),
         Placer(
             "colocrl",
@@ -178,10 +185,19 @@ def find_placer(method: str) -> Placer:
         PlacetoError: there is none.
     """
     if method not in PLACERS:
-        close = difflib.get_close_matches(method, PLACERS, 1)
+        close = difflib.get_close_matches(str(method), PLACERS, 1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise PlacetoError(f"no placer is called {method!r}; {hint}placers: {', '.join(PLACERS)}")
     return PLACERS[method]
+
+
+def with_setting(name: str) -> list[str]:
+    """The placers that have a setting of a name."""
+    return [
+        placer.name
+        for placer in PLACERS.values()
+        if placer.config is not None and name in placer.config.settings
+    ]
 
 
 def find_config(method: str) -> Configurable:
@@ -227,10 +243,10 @@ def place(
         PlacetoError: no such method or setting, or a method that does not apply to the problem.
     """
     placer = find_placer(method)
-    if not budget_seconds > 0:
-        raise PlacetoError(f"budget is {budget_seconds} seconds, expected more than 0")
-    if seed < 0:
-        raise PlacetoError(f"seed is {seed}, expected a whole number from 0")
+    if not isinstance(budget_seconds, int | float | np.number) or not budget_seconds > 0:
+        raise PlacetoError(f"budget is {budget_seconds!r} seconds, expected more than 0")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise PlacetoError(f"seed is {seed!r}, expected a whole number from 0")
     settings = settings or {}
     config = find_config(method) if settings else placer.config
     arguments = () if config is None else (config.configured(settings),)
@@ -239,7 +255,8 @@ def place(
     incumbent = Incumbent(problem, budget_seconds, progress, clock)
     interrupted = False
     try:
-        placer.run(incumbent, np.random.default_rng(seed), *arguments)
+        with interrupts():
+            placer.run(incumbent, np.random.default_rng(seed), *arguments)
     except KeyboardInterrupt:
         if incumbent.devices is None:
             raise
@@ -256,7 +273,7 @@ def place(
         peak_memory=incumbent.peak_memory,
         feasible=incumbent.feasible,
         method=method,
-        seed=seed,
+        seed=int(seed),
         settings=dict(settings),
         evaluations=incumbent.evaluations,
         wall_seconds=incumbent.seconds,

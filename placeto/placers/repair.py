@@ -11,6 +11,7 @@ MAX_ROUNDS = 50
 MAX_MOVES = 300
 MAX_TRIED = 64  # moves in one round of trials
 RESTING_ROUNDS = 20  # that a group stays where a trial has put it
+WELCOME_SHARE = 0.1  # of what is left of the budget, for a repair that is not needed
 CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
 
 
@@ -26,16 +27,20 @@ def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
     is made that leaves least, again and again, even if that is more than before: a tabu search
     (Glover 1986), in which a group that has moved rests for some rounds. It ends with a placement
     that fits, after `MAX_MOVES`, when the budget is spent, or at once where provably nothing fits.
+    Where the incumbent has one that fits already, a repair may take a tenth of what is left of the
+    budget: it can take longer than all else, and is not needed then.
 
     Args:
         incumbent: what is offered to.
         devices: (num_groups,) a placement, each group where it may be.
     """
     problem = incumbent.problem
+    share = WELCOME_SHARE if incumbent.feasible else 1.0
+    until = incumbent.seconds + share * (incumbent.budget_seconds - incumbent.seconds)
     open_to = problem.allowed.copy()
     best, best_peak = devices, problem.memory_limit
     for round_number in range(MAX_ROUNDS):
-        if round_number and incumbent.expired:
+        if round_number and incumbent.seconds >= until:
             return
         outcome = incumbent.offer_many(devices[None])
         if outcome.feasible[0]:
@@ -51,9 +56,9 @@ def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
         return
     wakes = np.zeros(problem.num_groups, dtype=np.int64)
     for round_number in range(MAX_MOVES):
-        if incumbent.expired:
+        if incumbent.seconds >= until:
             return
-        moved, moved_peak = _best_move(incumbent, best, best_peak, wakes <= round_number)
+        moved, moved_peak = _best_move(incumbent, best, best_peak, wakes <= round_number, until)
         if moved is None and wakes.max() > round_number:
             wakes[:] = 0
             continue
@@ -121,7 +126,7 @@ def _relieved(problem: PlacementProblem, devices: Ints, peak: Ints, open_to: Boo
 
 
 def _best_move(
-    incumbent: Incumbent, devices: Ints, peak: Ints, awake: Bools
+    incumbent: Incumbent, devices: Ints, peak: Ints, awake: Bools, until: float
 ) -> tuple[Ints | None, Ints]:
     """The move of one group off an overfull device that leaves least above the limits.
 
@@ -130,6 +135,7 @@ def _best_move(
         devices: (num_groups,) the placement before it.
         peak: (num_devices,) bytes, of that.
         awake: (num_groups,) which groups may move.
+        until: seconds of the incumbent's at which it ends.
 
     Returns:
         The placement after it, and its (num_devices,) peaks; None if there is no move to try, or
@@ -153,7 +159,7 @@ def _best_move(
     best, best_peak = None, peak
     together = max(1, CELLS_AT_ONCE // problem.num_groups)
     for begin in range(0, len(moves), together):
-        if incumbent.expired:
+        if incumbent.seconds >= until:
             break
         chosen = moves[begin : begin + together]
         many = np.tile(devices, (len(chosen), 1))

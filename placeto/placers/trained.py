@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from placeto.errors import PlacetoError
 from placeto.features.groups import group_graph
 from placeto.features.pairs import wiring
 from placeto.graph import Ints
@@ -86,22 +85,14 @@ def place_from_scratch(
 
 
 def _trainer(incumbent: Incumbent, trained: Trained, seed: int) -> Trainer:
-    problem = incumbent.problem
-    trainer = trainer_for(incumbent, replace(trained.config, seed=seed))
-    has, needs = trained.policy.config.to_document(), trainer.policy.config.to_document()
-    for key in needs:
-        if has.get(key) != needs[key]:
-            raise PlacetoError(
-                f"the policy is made for {key} = {has.get(key)}, but {problem.graph.name} on "
-                f"{problem.cluster.name} needs {key} = {needs[key]}"
-            )
-    trainer.policy.load_state_dict(trained.policy.state_dict())
-    return trainer
+    return trainer_for(incumbent, replace(trained.config, seed=seed), trained=trained)
 
 
 def _train(incumbent: Incumbent, trainer: Trainer, placements: int) -> Trained:
+    before = incumbent.evaluations
     while trainer.episodes < placements:
         trainer.step(trainer.episodes / placements)
+        incumbent.evaluations = before + trainer.evaluations
     if isinstance(trainer.policy, PairwisePolicy):
         ready = _guide(incumbent.problem, trainer.policy)
         offer_greedy(incumbent, ready, _best_device(incumbent))

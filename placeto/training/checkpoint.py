@@ -16,7 +16,13 @@ from placeto.files import read_bytes, write_bytes
 from placeto.models.network import Network
 from placeto.models.pairwise import PairwisePolicy, PairwiseShape
 from placeto.models.policy import PlacetoPolicy, PolicyConfig
-from placeto.models.stored import PAIRWISE, POLICY_FORMAT, POLICY_VERSION, read_policy
+from placeto.models.stored import (
+    PAIRWISE,
+    POLICY_FORMAT,
+    POLICY_VERSION,
+    read_pairwise,
+    read_policy,
+)
 
 RUN_FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "policy.json", "trainer.pt")
 
@@ -51,6 +57,8 @@ def load_policy(source: str | Path) -> PlacetoPolicy | PairwisePolicy:
         PlacetoError: files are missing, broken, or do not fit together.
     """
     stored = read_policy(source)
+    if stored.card["policy"].get("kind") == PAIRWISE:
+        stored = read_pairwise(source)
     shape = dict(stored.card["policy"])
     policy: PlacetoPolicy | PairwisePolicy
     try:
@@ -58,7 +66,12 @@ def load_policy(source: str | Path) -> PlacetoPolicy | PairwisePolicy:
             policy = PairwisePolicy(PairwiseShape(**shape))
         else:
             policy = PlacetoPolicy(PolicyConfig(**shape))
-    except (TypeError, PlacetoError) as error:
+    except TypeError as error:
+        raise PlacetoError(
+            f"{source}: not a policy's shape, of placeto or pairwise; those of other agents are "
+            "for the graph that they were trained on"
+        ) from error
+    except PlacetoError as error:
         raise PlacetoError(f"{source}: not a policy's shape: {error}") from error
     try:
         policy.load_state_dict({name: torch.tensor(a) for name, a in stored.arrays.items()})

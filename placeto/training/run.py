@@ -97,9 +97,7 @@ def train(
         _check_same_run(directory, resolved)
         state = load_state(directory)
         if state is not None:
-            trainer.restore(state)
-            if validator is not None:
-                validator.restore(state.get("validation"))
+            _restore(directory, trainer, validator, state)
         if trainer.updates < config.updates or _due(trainer, validator):
             remove_leftovers(directory)
             write_document(directory / "config.json", resolved)
@@ -107,6 +105,19 @@ def train(
     except OSError as error:
         raise PlacetoError(f"{directory}: cannot be written: {error.strerror}") from error
     return trainer
+
+
+def _restore(
+    directory: Path, trainer: Trainer, validator: Validation | None, state: dict[str, Any]
+) -> None:
+    try:
+        trainer.restore(state)
+        if validator is not None:
+            validator.restore(state.get("validation"))
+    except PlacetoError as error:
+        raise PlacetoError(
+            f"{directory / 'trainer.pt'}: {error}; give another directory to start anew"
+        ) from error
 
 
 def progress_line(report: UpdateReport, seconds_left: float) -> str:
@@ -238,6 +249,15 @@ def _check_same_run(directory: Path, resolved: dict[str, Any]) -> None:
                 )
         return
     before = read_json(path)
+    card = directory / "policy.json"
+    if card.exists() and not (directory / "trainer.pt").exists():
+        # A kill between the two files of the first checkpoint leaves this, too.
+        updates = read_json(card).get("updates")
+        if not isinstance(updates, int) or updates > resolved["training"]["checkpoint_every"]:
+            raise PlacetoError(
+                f"{directory}: holds a policy but no trainer.pt to go on from, and would lose it; "
+                "give another directory"
+            )
     if before.get("problems") != resolved["problems"]:
         raise PlacetoError(
             f"{directory}: holds a run on other graphs, another grouping or another cluster; "

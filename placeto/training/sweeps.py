@@ -68,6 +68,11 @@ class Sweeps:
     simulated: Ints
 
 
+def untold(played: object) -> int:
+    """Placements that were simulated on the way, beyond the best ones that a visitor is told of."""
+    return int(played.simulated.sum()) - len(played.best) if isinstance(played, Sweeps) else 0
+
+
 def play(
     problem: PlacementProblem,
     guide: Guide,

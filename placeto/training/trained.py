@@ -1,5 +1,6 @@
 """Trained policies with all that is known of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from placeto.errors import PlacetoError
 from placeto.models.network import Network
 from placeto.models.policy import PlacetoPolicy
 from placeto.models.stored import read_policy
+from placeto.problem import PlacementProblem
 from placeto.training.checkpoint import load_policy
 from placeto.training.config import LearningConfig, PairwiseConfig, TrainingConfig
 
@@ -35,6 +37,21 @@ class Trained:
     def clusters(self) -> set[str]:
         """Names of the clusters that it was trained on."""
         return {row["cluster"] for row in self.card["problems"]}
+
+
+def check_shape(trained: Trained, needs: Mapping[str, Any], problem: PlacementProblem) -> None:
+    """Makes sure that a policy's network is as a problem needs it.
+
+    Raises:
+        PlacetoError: it is not.
+    """
+    has = trained.policy.config.to_document()
+    for key, needed in needs.items():
+        if has.get(key) != needed:
+            raise PlacetoError(
+                f"the policy is made for {key} = {has.get(key)}, but {problem.graph.name} on "
+                f"{problem.cluster.name} needs {key} = {needed}"
+            )
 
 
 def load_trained(source: str | Path) -> Trained:

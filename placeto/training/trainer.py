@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from placeto.training.config import LearningConfig
 from placeto.training.lessons import Teacher
 from placeto.training.pairwise import PairwiseAgent
 from placeto.training.reinforce import Baselines, policy_gradient, returns_to_go, update
+from placeto.training.sweeps import untold
 
 MAX_GROUPS = 1024
 
@@ -178,7 +180,7 @@ class Trainer:
         else:
             statistics = gradient_step(policy_gradient)
         self.updates += 1
-        self.episodes += config.episodes
+        self.episodes += rollout.rewards.shape[1]
         return UpdateReport(
             update=self.updates,
             graph=problem.graph.name,
@@ -228,6 +230,7 @@ class Trainer:
             start=self._starts[index] if start is None else start,
             visit=count,
         )
+        self.evaluations += untold(rollout)
         self.best[index] = min(self.best[index], float(rollout.best_cost.min()))
         return rollout
 
@@ -263,5 +266,5 @@ class Trainer:
             self.updates, self.episodes = state["updates"], state["episodes"]
             self.evaluations, self.best = state["evaluations"], list(state["best"])
         except (LookupError, RuntimeError, ValueError, TypeError, AttributeError) as error:
-            line = " ".join(str(error).split())
+            line = shorten(str(error), 200, placeholder=" …")
             raise PlacetoError(f"the resume state does not fit this run: {line}") from error

@@ -43,7 +43,7 @@ def test_the_table_is_plain_and_within_the_width(placeto, monkeypatch, columns):
     etf = next(line for line in lines if "etf" in line)
     assert etf.split()[:5] == ["etf", "13", "s", "0.591", "1.000"]
     assert "3 B of 100 B" in etf
-    assert "no placement is below 13 s" in " ".join(result.out.split())
+    assert "no placement that fits is below 13 s" in " ".join(result.out.split())
     assert max(map(len, lines)) <= int(columns)
     assert "\x1b" not in result.out
 
@@ -73,6 +73,16 @@ def test_several_graphs_are_several_tables_and_one_list_of_rows(placeto):
     shown = placeto("compare", *argv)
     assert "by hand on by hand" in shown.out
     assert "nmt on by hand, 280 groups" in shown.out
+
+
+def test_two_graphs_of_one_name_are_an_error_and_one_given_twice_is_one(placeto):
+    Path("other.json").write_bytes(Path("fork.json").read_bytes())
+    argv = ("compare", "fork.json", "--cluster", "duo.yaml", "--methods", "single,etf", "--json")
+    assert (
+        "two graphs are called 'by hand'" in placeto(*argv[:2], "other.json", *argv[2:]).complaint
+    )
+    rows = placeto(*argv[:2], "fork.json", *argv[2:]).document["rows"]
+    assert [row["method"] for row in rows] == ["single", "etf"]
 
 
 def test_pins_go_to_every_placer(placeto):

@@ -50,6 +50,31 @@ def test_what_a_pairwise_policy_finds_is_refined(placeto):
     assert found["best of 4, refined"]["evaluations"] > found["best of 4"]["evaluations"]
 
 
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (
+            ("--cluster", "duo.yaml", "three.yaml"),
+            "num_devices = 2, but by hand on by hand needs num_devices = 3",
+        ),
+        (("--budget", "0"), "--budget 0.0: expected more than 0"),
+        (("--budget", "nan"), "--budget nan: expected more than 0"),
+        (("--seed", str(2**63)), "expected a whole number from 0, below 2^63"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_run(placeto, monkeypatch, argv, says):
+    save_cluster(make_cluster(3, memory=100), Path("three.yaml"))
+    monkeypatch.setattr("placeto.cli.evaluate.place", lambda *arguments: pytest.fail("too late"))
+    assert says in placeto(*EVALUATE, *argv).complaint
+
+
+def test_policies_of_other_agents_are_for_one_graph(placeto):
+    argv = ("train", "--agent", "colocrl", *FORK, "--updates", "1", "--episodes", "2", "-o", "co")
+    assert placeto(*argv).status == 0
+    line = placeto("evaluate", "--policy", "co", *FORK).complaint
+    assert "those of other agents are for the graph that they were trained on" in line
+
+
 def test_the_same_seed_gives_the_same_rows(placeto):
     first, second, other = (
         placeto(*EVALUATE, "--samples", "2", "--fine-tune", "2", "--seed", seed, "--json").document

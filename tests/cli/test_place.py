@@ -3,8 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from placeto import PlacementProblem, load_cluster, load_graph, load_placement, simulate
+from placeto import (
+    PlacementProblem,
+    load_cluster,
+    load_graph,
+    load_placement,
+    save_cluster,
+    simulate,
+)
 from placeto.placers import PLACERS, Placer
+from tests.builders import make_cluster
 
 FORK = ("fork.json", "--cluster", "duo.yaml")
 PLACE = ("place", *FORK, "--grouping", "none", "--method", "etf")
@@ -199,6 +207,73 @@ def test_a_placer_that_fails_leaves_the_old_file(placeto, monkeypatch):
 
 
 ANNEAL = ("place", *FORK, "--grouping", "none", "--method", "annealing", "--budget", "60")
+
+
+def test_an_interrupt_that_numba_made_an_error_of_is_one(placeto, monkeypatch):
+    def run(incumbent, rng):
+        incumbent.offer([1] * incumbent.problem.num_groups)
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", run, anytime=True))
+    result = placeto(*PLACE[:-1], "slow", "--json")
+    assert (result.status, result.document["interrupted"]) == (130, True)
+    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", broken, anytime=True))
+    with pytest.raises(SystemError, match="of its own"):
+        placeto(*PLACE[:-1], "slow")
+
+
+def broken(incumbent, rng):
+    raise SystemError("of its own")
+
+
+SMALL = ("--updates", "1", "--episodes", "2", "--rounds", "1", "--width", "4")
+
+
+@pytest.mark.parametrize(
+    ("policy", "method", "expected"),
+    [
+        ("pairwise", None, "auto"),
+        ("pairwise", "pairwise", "pairwise"),
+        ("run", None, "placeto"),
+        ("run", "placeto", "placeto"),
+    ],
+)
+def test_a_policy_is_what_the_placer_begins_with(placeto, policy, method, expected):
+    trained = placeto(
+        "train", "--graphs", "fork.json", *FORK[1:], "--grouping", "none", *SMALL, "-o", "run"
+    )
+    assert trained.status == 0
+    argv = ("place", *FORK, "--grouping", "none", "--policy", policy, "--budget", "1", "--json")
+    row = placeto(*argv, *(("--method", method) if method else ())).document
+    assert (row["method"], row["settings"]) == (expected, {"policy": policy})
+    assert row["step_time"] == 13.0
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (
+            ("--method", "heft", "--policy", "pairwise"),
+            "heft works with no policy; placers that do",
+        ),
+        (("--policy", "nowhere"), "nowhere: no run directory, and no bundled policy"),
+        (("--policy", "pairwise", "--set", "policy=none"), "--set policy=none, too"),
+        (("--method", "placeto", "--policy", "pairwise"), "pairwise: is a pairwise policy"),
+        (("--method", "auto", "--policy", "run"), "run: is not a pairwise policy"),
+        (("--policy", "run", "--cluster", "three.yaml"), "num_devices = 2, but by hand on by hand"),
+    ],
+)
+def test_a_policy_that_does_not_go_with_the_placer_is_one_line(placeto, argv, says):
+    train = ("train", "--graphs", "fork.json", *FORK[1:], "--grouping", "none", *SMALL)
+    assert placeto(*train, "-o", "run").status == 0
+    save_cluster(make_cluster(3, memory=100), Path("three.yaml"))
+    cluster = () if "--cluster" in argv else FORK[1:]
+    result = placeto("place", "fork.json", *cluster, *argv, "--budget", "1", "-o", "p.json")
+    assert says in result.complaint
+    assert not Path("p.json").exists()
 
 
 def test_settings_are_obeyed_and_shown(placeto):

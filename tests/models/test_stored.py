@@ -69,6 +69,19 @@ def test_a_bundled_name_is_read_like_a_directory(folder, tmp_path_factory, monke
         read_policy("mime")
 
 
+def test_a_folder_that_is_called_like_a_bundled_policy_is_named_by_its_path(folder, monkeypatch):
+    here = folder.parent / "here"
+    here.mkdir()
+    shutil.copytree(folder, here / "pairwise")
+    monkeypatch.chdir(here)
+    shipped = read_policy("pairwise")
+    assert shipped.card != read_policy("./pairwise").card
+    assert read_policy("./pairwise").card["updates"] == 5
+    shutil.rmtree(here / "pairwise")
+    (here / "pairwise").mkdir()
+    assert read_policy("pairwise").card == shipped.card
+
+
 def test_every_bundled_policy_can_be_read():
     for name in bundled_policies():
         stored = read_policy(name)
@@ -116,6 +129,8 @@ def test_a_broken_card(folder, text, match):
     ("shape", "match"),
     [
         ({"kind": "pairwise"}, "hidden is None"),
+        (SHAPE.to_document() | {"rounds": 10**9}, "rounds is 1000000000, expected .* to 4096"),
+        (SHAPE.to_document() | {"rounds": True}, "rounds is True"),
         (SHAPE.to_document() | {"hidden": 9}, "another shape than its card's: first.bias"),
         (SHAPE.to_document() | {"hidden": "6"}, "hidden is '6'"),
         (SHAPE.to_document() | {"width": None}, "width is None"),

@@ -87,12 +87,24 @@ def test_random_is_the_best_of_a_hundred():
         ({"method": "etf", "budget_seconds": 0}, "budget is 0 seconds"),
         ({"method": "etf", "budget_seconds": float("nan")}, "budget is nan seconds"),
         ({"method": "etf", "seed": -1}, "seed is -1"),
+        ({"method": "etf", "seed": 1.5}, "seed is 1.5, expected a whole number"),
+        ({"method": "etf", "seed": None}, "seed is None"),
+        ({"method": "etf", "budget_seconds": "3"}, "budget is '3' seconds"),
+        ({"method": "etf", "budget_seconds": None}, "budget is None seconds"),
+        ({"method": None}, "no placer is called None"),
         ({"method": "cpu"}, "has no device of kind cpu"),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(arguments, message):
     with pytest.raises(PlacetoError, match=message):
         place(make_problem(CHAIN, make_cluster(2)), **arguments)
+
+
+def test_numpys_numbers_are_numbers(tmp_path):
+    problem = make_problem(CHAIN, make_cluster(2))
+    placement = place(problem, "random", np.float32(5), np.int64(3))
+    placement.save(tmp_path / "p.json")
+    assert placement == place(problem, "random", seed=3)
 
 
 def test_an_interrupt_leaves_the_best_placement_so_far(monkeypatch):

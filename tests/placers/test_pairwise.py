@@ -131,15 +131,35 @@ def test_nothing_more_is_drawn_once_the_budget_is_spent(policy):
     assert found.step_time <= 60e-3
 
 
-def test_greedy_sweeps_end_where_they_no_longer_improve(policy):
-    problem = generator.diamond()
-    ready = guide(problem, stored(policy))
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_greedy_sweeps_end_where_they_no_longer_improve(policy, monkeypatch, start):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    sweeps, original = [], pairwise.play
+
+    def play(problem, ready, start, noise, **options):
+        sweeps.append((start, original(problem, ready, start, noise, **options)))
+        return sweeps[-1][1]
+
+    monkeypatch.setattr(pairwise, "play", play)
     incumbent = Incumbent(problem, 1e9)
-    offer_greedy(incumbent, ready, all_on(problem, 0))
-    before = incumbent.step_time
-    offer_greedy(incumbent, ready, incumbent.devices)
-    assert incumbent.step_time <= before <= 60e-3
-    assert incumbent.evaluations >= 2
+    offer_greedy(incumbent, guide(problem, stored(policy)), all_on(problem, start))
+    costs = [float(played.best_cost[0]) for _, played in sweeps]
+    assert len(costs) >= 2
+    assert all(later < earlier for earlier, later in itertools.pairwise(costs[:-1]))
+    assert costs[-1] >= costs[-2], "the last one is the first that improves nothing"
+    for (_, before), (begins, _) in itertools.pairwise(sweeps):
+        assert begins.tolist() == before.best.tolist()
+    assert incumbent.step_time == min(costs)
+
+
+def test_no_sweep_begins_once_the_budget_is_spent(policy, monkeypatch):
+    monkeypatch.setattr(pairwise, "offer_greedy", lambda *arguments: pytest.fail("too late"))
+    ticks = itertools.count()
+    problem = generator.diamond()
+    found = placed(
+        problem, PairwisePlacerConfig(policy), budget=0.5, clock=lambda: float(next(ticks))
+    )
+    assert found.step_time == pytest.approx(60e-3)
 
 
 def test_evaluations_count_all_that_was_simulated(policy):

@@ -146,6 +146,22 @@ def test_it_ends_where_nothing_fits():
     assert found.evaluations <= MAX_ROUNDS
 
 
+@pytest.mark.parametrize(("fits", "seconds"), [(True, 10), (False, 100)])
+def test_where_something_fits_already_it_has_a_tenth_of_the_budget(fits, seconds):
+    # See the last test: nothing fits, and it goes on for long.
+    graph = make_graph(dict.fromkeys("abc", 1.0), param_bytes=dict.fromkeys("abc", 6))
+    now = [0.0]
+
+    class Slow(Incumbent):
+        def take(self, many, outcomes):
+            super().take(many, outcomes)
+            now[0] += 1.0
+
+    problem = make_problem(graph, make_cluster(2, memory=10))
+    offer_repaired(Slow(problem, 100.0, clock=lambda: now[0], feasible=fits), np.array([0, 0, 1]))
+    assert now[0] == seconds
+
+
 def test_the_budget_ends_it():
     graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 6, "b": 6})
     incumbent = Incumbent(make_problem(graph, make_cluster(2, memory=8)), 0.0)
@@ -205,7 +221,7 @@ def check_that_none_returns(problem, devices):
             return super().offer_many(many)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repair, "_best_move", lambda incumbent, devices, peak, awake: (None, peak))
+        patch.setattr(repair, "_best_move", lambda _, devices, peak, awake, until: (None, peak))
         offer_repaired(Watched(problem, 60.0), np.array(devices))
     left = set()
     for before, after in pairwise(seen):

@@ -266,6 +266,24 @@ def test_a_state_is_a_copy_and_brings_back_all():
         assert [comparable(again.step()) for _ in range(5)] == expected
 
 
+def test_reports_count_the_episodes_played_and_all_that_was_simulated(monkeypatch):
+    config = PairwiseConfig(**SMALL, imitation=0.5, updates=4, disturbed_lessons=2)
+    trainer = Trainer([generator.fork()], config, teacher=best_placement)
+    played, original = [], trainer.agent.roll_out
+
+    def roll_out(*arguments, **options):
+        played.append(original(*arguments, **options))
+        return played[-1]
+
+    monkeypatch.setattr(trainer.agent, "roll_out", roll_out)
+    reports = steps(trainer)
+    # Two lessons of 1 + 2 episodes, then two updates of 8.
+    assert [report.episodes for report in reports] == [3, 6, 14, 22]
+    simulated = np.cumsum([0, 0, *(int(sweeps.simulated.sum()) for sweeps in played)])
+    assert [report.evaluations for report in reports] == simulated.tolist()
+    assert simulated[-1] > 2 * 8
+
+
 def test_all_problems_are_trained_on_in_turn():
     trainer = Trainer(PROBLEMS, replace(RUN, updates=6))
     graphs = [report.graph for report in steps(trainer)]

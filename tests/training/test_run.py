@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -289,6 +290,24 @@ def test_broken_files_are_one_line(tmp_path, name, data, says):
         train(PROBLEMS, CONFIG, tmp_path)
     assert str(path) in str(error.value) or str(tmp_path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_policy_without_its_resume_state_is_kept(tmp_path):
+    train(PROBLEMS, CONFIG, tmp_path)
+    (tmp_path / "trainer.pt").unlink()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(PlacetoError, match=r"holds a policy but no trainer.pt"):
+        train(PROBLEMS, CONFIG, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_another_networks_resume_state_is_one_line_with_its_path(tmp_path):
+    train(PROBLEMS, CONFIG, tmp_path / "one")
+    train(PROBLEMS, replace(CONFIG, width=8), tmp_path / "other")
+    (tmp_path / "other" / "trainer.pt").replace(tmp_path / "one" / "trainer.pt")
+    with pytest.raises(PlacetoError, match=r"one/trainer.pt: the resume state does not") as error:
+        train(PROBLEMS, CONFIG, tmp_path / "one")
+    assert len(str(error.value)) < 500
 
 
 def test_a_resume_state_without_its_run_is_an_error(tmp_path):

@@ -1,7 +1,11 @@
 """Simulated annealing over placements."""
 
+import math
+from functools import cache
+
 import numpy as np
 
+from placeto.cluster import load_cluster
 from placeto.graph import Floats, Ints
 from placeto.initial import all_on, expert_placement
 from placeto.placers.annealing.config import AnnealingConfig
@@ -12,6 +16,7 @@ from placeto.placers.heft import heterogeneous_earliest_finish
 from placeto.placers.repair import offer_repaired
 from placeto.problem import PlacementProblem
 from placeto.units import format_seconds
+from placeto.zoo.synthetic import synthetic_graph
 
 REPORTS = 100  # lines of progress in the whole budget
 # What a placement that does not fit costs, as shares of the shortest start: at all, and if all of
@@ -19,6 +24,7 @@ REPORTS = 100  # lines of progress in the whole budget
 ANY_EXCESS, WHOLE_EXCESS = 0.1, 4.0
 # Of fewer groups, each is a larger share of the step: the search is as much hotter.
 TEMPERATE_GROUPS = 100
+PREPARING_EVALUATIONS = 200
 
 
 def anneal(incumbent: Incumbent, rng: np.random.Generator, config: AnnealingConfig) -> None:
@@ -47,7 +53,8 @@ def anneal(incumbent: Incumbent, rng: np.random.Generator, config: AnnealingConf
     start = present, cost = _best(incumbent, scale)
     candidates = np.empty((config.candidates, problem.num_groups), dtype=np.int64)
     stage = reports = 0
-    while (spent := _share_spent(incumbent, config)) < 1 and not incumbent.expired:
+    limit = config.max_evaluations
+    while (spent := incumbent.share_spent(limit)) < 1 and not incumbent.expired:
         number, temperature = config.stage(spent)
         if number > stage:
             stage = number
@@ -59,10 +66,18 @@ def anneal(incumbent: Incumbent, rng: np.random.Generator, config: AnnealingConf
         if taken is not None:
             present, cost = candidates[taken].copy(), costs[taken]
         if spent * REPORTS >= reports:
-            reports += 1
+            reports = int(spent * REPORTS) + 1
             incumbent.progress(
                 f"annealing: {spent:.0%} of the budget, best {format_seconds(incumbent.step_time)}"
             )
+
+
+@cache
+def prepare() -> None:
+    """Runs all of it once, on a small problem, so that it is compiled, or read from the cache."""
+    problem = PlacementProblem(synthetic_graph("layered", 0, "small"), load_cluster("k80x2"))
+    config = AnnealingConfig(max_evaluations=PREPARING_EVALUATIONS)
+    anneal(Incumbent(problem, math.inf), np.random.default_rng(0), config)
 
 
 def placement_costs(
@@ -126,9 +141,3 @@ def _best(incumbent: Incumbent, scale: float) -> tuple[Ints, Floats]:
     return incumbent.devices, placement_costs(
         incumbent.problem, np.float64(incumbent.step_time), incumbent.peak_memory, scale
     )
-
-
-def _share_spent(incumbent: Incumbent, config: AnnealingConfig) -> float:
-    if config.max_evaluations is not None:
-        return incumbent.evaluations / config.max_evaluations
-    return incumbent.seconds / incumbent.budget_seconds

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from placeto.errors import PlacetoError
 
 NO_POLICY = "none"
+MOST_CHAINS = 256
 USUAL_PLACEMENTS, MOST_HEAT = 100, 4.0  # a group, and how much hotter a longer search begins
 
 
@@ -21,8 +22,8 @@ class AutoConfig:
         samples: sweeps of the policy with drawn devices, at most, before the search.
         max_evaluations: the search ends once so many placements are simulated, starts included, if
             only in part; None for no limit but the incumbent's budget.
-        chains: of the search, one a thread; 0 for as many as numba may use threads, or 2 where
-            `max_evaluations` is set, so that the result does not depend on the machine.
+        chains: of the search, one a thread, at most 256; 0 for as many as numba may use threads, or
+            2 where `max_evaluations` is set, so that the result does not depend on the machine.
         first_temperature: of a search that simulates 100 placements a group. The more it simulates
             the hotter it begins, by the square root, up to four times as hot: there is the time to
             leave the start for something better.
@@ -51,6 +52,8 @@ class AutoConfig:
         for name in ("samples", "chains", "exchanges"):
             if getattr(self, name) < 0:
                 raise PlacetoError(f"{name} is {getattr(self, name)}, expected 0 or more")
+        if self.chains > MOST_CHAINS:
+            raise PlacetoError(f"chains is {self.chains}, expected at most {MOST_CHAINS}")
         if self.max_evaluations is not None and self.max_evaluations < 1:
             raise PlacetoError(f"max_evaluations is {self.max_evaluations}, expected 1 or more")
         if self.coarse_groups < 1:

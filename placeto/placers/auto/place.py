@@ -12,7 +12,7 @@ from placeto.errors import PlacetoError
 from placeto.initial import all_on
 from placeto.placers.auto.coarser import coarser_incumbent
 from placeto.placers.auto.config import NO_POLICY, AutoConfig
-from placeto.placers.auto.search import search, share_spent, unguided
+from placeto.placers.auto.search import search, unguided
 from placeto.placers.base import Incumbent
 from placeto.placers.etf import place_etf
 from placeto.placers.expert import place_expert
@@ -31,10 +31,11 @@ PREPARING_EVALUATIONS = 5000
 def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
     """Heuristics and a policy for a first answer, then a search until the budget ends.
 
-    The best device, the expert's placement, earliest finish and HEFT; the policy's greedy sweeps,
-    and some whose devices are drawn; then the search, from the best of these. It is never worse
-    than the heuristics and the greedy sweeps, as far as the budget lets these end. What found the
-    best placement is `incumbent.found_by`.
+    The best device, the expert's placement, earliest finish and HEFT; the policy's greedy sweeps
+    from the fastest device, whether or not it has the memory, and some whose devices are drawn;
+    then the search, from the best of these. It is never worse than the heuristics and the greedy
+    sweeps, as far as the budget lets these begin and end. What found the best placement is
+    `incumbent.found_by`.
 
     Where there are many groups, all of this is first done with fewer, of several groups each, as
     multilevel partitioners do (Karypis & Kumar 1998): moves of single groups would take long to
@@ -54,16 +55,16 @@ def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfi
         ("etf", place_etf),
         ("heft", place_heft),
     ):
-        if incumbent.devices is not None and share_spent(incumbent, config) >= 1:
-            return
         incumbent.part = part
         run(incumbent, rng)
+        if _spent(incumbent, config):
+            return
     many = incumbent.problem.num_groups > config.coarse_groups
     ready = _policy(incumbent, config)
     if ready is not None:
         incumbent.part = "pairwise"
         _offer_policy(incumbent, ready, rng, replace(config, samples=0) if many else config)
-    if many:
+    if many and not _spent(incumbent, config):
         _place_coarsely(incumbent, rng, config)
         config = replace(config, first_temperature=config.refining_temperature)
     incumbent.part = "search"
@@ -79,6 +80,10 @@ def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: Auto
         # What joins no groups that differ in their devices may leave more groups than wanted.
         groups = max(config.coarse_groups, coarse.problem.num_groups)
         place_auto(coarse, rng, replace(config, coarse_groups=groups, max_evaluations=count))
+
+
+def _spent(incumbent: Incumbent, config: AutoConfig) -> bool:
+    return incumbent.share_spent(config.max_evaluations) >= 1
 
 
 @cache

@@ -77,17 +77,18 @@ def search(
     task = Task(compiled(problem).compiled, guide, space, scale)
     count = config.chains or (get_num_threads() if config.max_evaluations is None else USUAL_CHAINS)
     workers = [_worker(incumbent, task, draws) for draws in rng.spawn(count)]
-    begun, evaluations = share_spent(incumbent, config), incumbent.evaluations
+    limit = config.max_evaluations
+    begun, evaluations = incumbent.share_spent(limit), incumbent.evaluations
     proposals, exchanges, reports = 1, 0, 0
     with ThreadPoolExecutor(count) as pool:
-        while (spent := share_spent(incumbent, config)) < 1 and not incumbent.expired:
+        while (spent := incumbent.share_spent(limit)) < 1 and not incumbent.expired:
             done = (spent - begun) / (1 - begun)
             if done * (config.exchanges + 1) >= exchanges + 1:
                 exchanges += 1
                 for worker in workers:
                     go_on_from(worker.chain, _best(incumbent)[0], _cost(incumbent, scale))
-            if config.max_evaluations is not None:
-                left = config.max_evaluations - incumbent.evaluations
+            if limit is not None:
+                left = limit - incumbent.evaluations
                 proposals = min(CHUNK, -(-left // count))
             made = incumbent.evaluations - evaluations
             placements = made / done / problem.num_groups if done > 0 else 0.0
@@ -101,7 +102,7 @@ def search(
             for worker in workers:
                 _take(incumbent, worker.chain)
             if spent * REPORTS >= reports:
-                reports += 1
+                reports = int(spent * REPORTS) + 1
                 incumbent.progress(
                     f"search in {problem.num_groups} groups: {spent:.0%}, "
                     f"best {format_seconds(incumbent.step_time)}"
@@ -113,13 +114,6 @@ def unguided(problem: PlacementProblem) -> Guide:
     table, row = np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=np.float32)
     weights = Weights(table, table, table, row, table, row, row)
     return Guide(wiring(problem), weights, table)
-
-
-def share_spent(incumbent: Incumbent, config: AutoConfig) -> float:
-    """How much of the budget is spent, from 0 to 1: of placements if these are limited, or time."""
-    if config.max_evaluations is not None:
-        return incumbent.evaluations / config.max_evaluations
-    return incumbent.seconds / incumbent.budget_seconds
 
 
 def _take(incumbent: Incumbent, chain: Chain) -> None:

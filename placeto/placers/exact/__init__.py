@@ -7,7 +7,7 @@ import numpy as np
 from placeto.initial import all_on, expert_placement
 from placeto.placers.base import Incumbent, NotApplicable
 from placeto.placers.etf import earliest_finish
-from placeto.placers.exact.branching import branch_and_bound, symmetric_copies
+from placeto.placers.exact.branching import branch_and_bound, log_symmetric_copies
 from placeto.placers.exact.solver import solve
 from placeto.problem import PlacementProblem
 
@@ -32,7 +32,7 @@ def place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
         NotApplicable: the problem is too large for both.
     """
     problem = incumbent.problem
-    few = _count(problem) * problem.graph.num_ops <= MAX_SIMULATED_OPS
+    few = _log_count(problem) <= math.log(MAX_SIMULATED_OPS / problem.graph.num_ops)
     if not few:
         _check_size(problem)
     singles = [all_on(problem, device) for device in range(problem.num_devices)]
@@ -42,17 +42,18 @@ def place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
     branch_and_bound(incumbent)
 
 
-def _count(problem: PlacementProblem) -> float:
-    """About how many placements there are, those that differ by alike devices as one."""
+def _log_count(problem: PlacementProblem) -> float:
+    """Logarithm of about how many placements there are, those of alike devices as one."""
     choices = np.log(problem.allowed.sum(axis=1)).sum()
-    return math.exp(min(float(choices), 700.0)) / symmetric_copies(problem)
+    return float(choices) - log_symmetric_copies(problem)
 
 
 def _check_size(problem: PlacementProblem) -> None:
     ops, groups, devices = problem.graph.num_ops, problem.num_groups, problem.num_devices
     if groups <= MAX_GROUPS and ops * devices**2 <= MAX_OPS_ON_PAIRS:
         return
-    most = math.log(MAX_SIMULATED_OPS / ops * symmetric_copies(problem)) / math.log(devices)
+    simulated = math.log(MAX_SIMULATED_OPS / ops) + log_symmetric_copies(problem)
+    most = simulated / math.log(devices)
     raise NotApplicable(
         f"exact: {groups} groups of {ops:,} ops on {devices} devices are too many to prove "
         f"anything of; it can do {MAX_GROUPS} groups of {MAX_OPS_ON_PAIRS // devices**2} ops in "

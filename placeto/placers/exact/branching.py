@@ -65,10 +65,10 @@ def branch_and_bound(incumbent: Incumbent) -> None:
         incumbent.prove(_proven(incumbent, open_nodes))
 
 
-def symmetric_copies(problem: PlacementProblem) -> int:
-    """In how many ways interchangeable devices can be renamed."""
+def log_symmetric_copies(problem: PlacementProblem) -> float:
+    """The logarithm of in how many ways interchangeable devices can be renamed."""
     _, sizes = np.unique(device_classes(problem), return_counts=True)
-    return math.prod(math.factorial(size) for size in sizes.tolist())
+    return sum(math.lgamma(size + 1) for size in sizes.tolist())
 
 
 def _children(

@@ -14,6 +14,7 @@ from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, Outcomes
 from placeto.training.agents import make_agent
 from placeto.training.config import LearningConfig
+from placeto.training.sweeps import untold
 
 Weights = dict[str, torch.Tensor]
 
@@ -105,6 +106,7 @@ class Player:
             start=share.start,
             visit=count,
         )
+        evaluations += untold(played)
         return PlayedShare(played, dict(rng.bit_generator.state), evaluations)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
-from placeto.placers import Incumbent, base
+from placeto.placers import PLACERS, Incumbent, base
 from placeto.placers.annealing import AnnealingConfig, anneal, search
 from placeto.placers.annealing.search import accepted, placement_costs
 from tests.builders import make_cluster, make_graph, make_problem
@@ -230,6 +230,19 @@ def test_leaves_what_does_not_fit(seed):
     incumbent = annealed(problem, 1000, seed)
     assert incumbent.feasible
     assert incumbent.step_time == 4.0
+
+
+def test_what_it_runs_is_compiled_before_the_budget_begins(monkeypatch):
+    assert PLACERS["annealing"].prepare is search.prepare
+    proposed, original = [], search.propose_many
+
+    def propose(space, present, candidates, rng):
+        original(space, present, candidates, rng)
+        proposed.append(candidates.copy())
+
+    monkeypatch.setattr(search, "propose_many", propose)
+    search.prepare.__wrapped__()
+    assert len(proposed) > 5
 
 
 def test_is_far_ahead_of_its_starts(nmt):

@@ -122,6 +122,28 @@ def test_the_number_of_placements_is_obeyed(nmt, coarse_groups):
     assert list(step_times) == sorted(step_times, reverse=True)
 
 
+@pytest.mark.parametrize("evaluations", range(1, 16))
+def test_no_part_begins_once_the_placements_are_spent(nmt, evaluations):
+    # The four devices, the expert's, earliest finish, and two of HEFT.
+    ends = (4, 5, 6, 8)
+    spent = found(nmt, evaluations, coarse_groups=8).evaluations
+    assert spent == next((end for end in ends if end >= evaluations), spent)
+    if evaluations > ends[-1]:  # the best devices once more, and in the coarser problem
+        assert spent <= evaluations + nmt.num_devices
+
+
+def test_progress_is_evenly_spread_over_both_searches(nmt):
+    said = []
+    now = iter(np.arange(0, 10, 0.0004))
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 32)
+    incumbent = Incumbent(problem, 1.0, said.append, lambda: float(next(now)))
+    place_auto(incumbent, np.random.default_rng(0), AutoConfig(coarse_groups=8))
+    told = [line for line in said if line.startswith("search in 32 groups")]
+    shares = [int(line.split(": ")[1].split("%")[0]) for line in told]
+    assert len(shares) > 10
+    assert len(set(shares)) >= len(shares) - 1, "one a percent, not a burst of them"
+
+
 def test_many_groups_are_first_placed_several_together(nmt, monkeypatch):
     searched = []
 
