@@ -67,7 +67,8 @@ def one_run(
         problem: what is placed.
         config: how to train.
         scheme: with what workers.
-        every: seconds between two kills; None for none.
+        every: seconds between two kills; None for none. A run that is half over before the first
+            is held until then.
     """
     lost: list[str] = []
     seen: list[int] = []
@@ -82,6 +83,9 @@ def one_run(
             before = report.update - 1
             if last != before - before % config.checkpoint_every:
                 lost.append(f"at update {report.update} the checkpoint was of update {last}")
+            kills.updated.set()
+            if every is not None and 2 * report.update >= config.updates:
+                kills.one.wait(10 * every)
 
         trainer = train_with_workers([problem], config, directory, scheme=scheme, watch=watch)
         if seen != [*range(1, config.updates + 1)]:
@@ -90,7 +94,7 @@ def one_run(
             lost.append("the last checkpoint")
     return {
         "best": trainer.best[0],
-        "kills": len(kills),
+        "kills": kills.count,
         "seconds": time.monotonic() - began,
         "lost": lost,
     }
@@ -106,26 +110,36 @@ def _updates(problem: PlacementProblem, kind: Callable[..., LearningConfig], sec
     return max(round(3 * seconds / (time.monotonic() - began)), 20)
 
 
+class _Kills:
+    """How many workers were killed; whether `one` was, and whether an update was made since."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.one = threading.Event()
+        self.updated = threading.Event()
+
+
 @contextmanager
-def _killer(every: float | None) -> Iterator[list[int]]:
-    """Kills one of this process's workers again and again; yields the list of those killed."""
-    killed: list[int] = []
+def _killer(every: float | None) -> Iterator[_Kills]:
+    """Kills one of this process's workers again and again, but lets each make an update first."""
+    kills = _Kills()
     over = threading.Event()
     draw = random.Random(0)
 
     def kill() -> None:
         while not over.wait(every):
-            if workers := ray_workers():
-                victim = draw.choice(workers)
+            if kills.updated.is_set() and (workers := ray_workers()):
+                kills.updated.clear()
                 with suppress(ProcessLookupError):
-                    os.kill(victim, signal.SIGKILL)
-                    killed.append(victim)
+                    os.kill(draw.choice(workers), signal.SIGKILL)
+                    kills.count += 1
+                    kills.one.set()
 
     thread = threading.Thread(target=kill)
     if every is not None:
         thread.start()
     try:
-        yield killed
+        yield kills
     finally:
         over.set()
         if every is not None:

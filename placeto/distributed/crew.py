@@ -16,6 +16,9 @@ Work = Callable[[Item], Result]
 DEATHS_A_WORKER = 5
 """How often workers may die, each on average, before any of them finishes anything."""
 
+PATIENCE = 60.0
+"""Seconds without a sign of life after which it is said that workers have not started."""
+
 LONGEST_REASON = 300
 
 # Arrays that can only be read stay so, which the default does not keep.
@@ -35,7 +38,7 @@ class Crew(Generic[Item, Result]):
         make: makes what does the work, in the actor, by the actor's number (from 0; that which
             takes a dead one's place has its number): `make(number)(item)` is an item's result.
         options: of each actor, as Ray knows them: CPUs, where it runs.
-        progress: told of every death, in a line.
+        progress: told of every death, and of workers that do not start, in a line.
 
     Attributes:
         deaths: how many actors died so far.
@@ -118,7 +121,7 @@ class Crew(Generic[Item, Result]):
     def _next(self) -> tuple[int, Result] | None:
         """Waits until something happens: an item is done, or an actor is ready, or dead."""
         self._hand_out()
-        (done, *_), _ = self._ray.wait([*self._busy, *self._starting])
+        done = self._first()
         if done in self._starting:
             actor = self._starting.pop(done)
             try:
@@ -144,6 +147,18 @@ class Crew(Generic[Item, Result]):
         self._idle.append(actor)
         self._in_vain = 0
         return ticket, result
+
+    def _first(self) -> Any:
+        """What happened first; it may be long."""
+        pending = [*self._busy, *self._starting]
+        done, _ = self._ray.wait(pending, timeout=PATIENCE if self._starting else None)
+        if not done:
+            self._progress(
+                f"{len(self._starting)} of {self.size} workers have not started for "
+                f"{PATIENCE:g} seconds; does Ray have the CPUs, or the machine, that they ask for?"
+            )
+            done, _ = self._ray.wait(pending)
+        return done[0]
 
     def _get(self, reference: Any) -> Any:
         try:

@@ -9,9 +9,9 @@ from placeto.training.distributed import Scheme
 
 def test_a_worker_is_killed_and_nothing_is_lost():
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 24)
-    config = TrainingConfig(updates=20, checkpoint_every=ray_faults.CHECKPOINT_EVERY)
+    config = TrainingConfig(updates=4, checkpoint_every=ray_faults.CHECKPOINT_EVERY)
     with ray_session(None, 1):
-        run = ray_faults.one_run(problem, config, Scheme(1), every=8.0)
+        run = ray_faults.one_run(problem, config, Scheme(1), every=1.0)
     assert run["kills"] > 0
     assert run["lost"] == []
     assert run["best"] < 1.0

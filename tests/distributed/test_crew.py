@@ -73,6 +73,20 @@ def test_workers_that_die_again_and_again_are_given_up(monkeypatch):
     assert "\n" not in str(error.value)
 
 
+def test_workers_that_do_not_start_are_waited_for_with_a_word(monkeypatch):
+    monkeypatch.setattr(crews, "PATIENCE", 0.5)
+
+    def stop(line):
+        raise TimeoutError(line)
+
+    nowhere = [{"num_cpus": 0, "resources": {"node:192.0.2.1": 0.6}}]
+    with (
+        Crew(works.squarer, nowhere, stop) as crew,
+        pytest.raises(TimeoutError, match="1 of 1 workers have not started"),
+    ):
+        crew.start()
+
+
 def test_errors_of_the_work_are_raised_as_they_are():
     with Crew(works.strict, TWO[:1]) as crew:
         with pytest.raises(PlacetoError, match=r"^zero is refused$"):
