@@ -70,7 +70,10 @@ def write_report(
 def command(arguments: "Place") -> str:
     """The command that finds a placement again, without the files that it writes."""
     words = ["placeto", "place", arguments.graph, "--cluster", arguments.cluster]
-    words += ["--grouping", arguments.grouping, "--method", arguments.method]
+    words += ["--grouping", arguments.grouping]
+    for option, name in (("--method", arguments.method), ("--policy", arguments.policy)):
+        if name is not None:
+            words += [option, name]
     words += ["--budget", f"{arguments.budget:g}", "--seed", str(arguments.seed)]
     for option, values in (("--set", arguments.settings), ("--pin", arguments.pin)):
         for value in values:

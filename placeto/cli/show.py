@@ -17,7 +17,7 @@ from placeto.reports.tables import cluster_table, graph_tables, groups_table
 
 @dataclass(frozen=True, kw_only=True)
 class Show:
-    """Shows what is in a graph: ops, bytes, groups, and on a cluster its bounds.
+    """Shows what is in a graph: ops, bytes, critical path, groups, and on a cluster its bounds.
 
     Attributes:
         graph: A bundled graph (see `placeto list`) or a graph file.
@@ -42,9 +42,10 @@ def run(arguments: Show) -> int:
     document = graph_summary(graph, kind)
     groups = groups_summary(graph, grouping if problem is None else problem.op_group, kind)
     document["grouping"] = {"grouping": arguments.grouping} | groups
-    tables = [*graph_tables(document), groups_table(groups)]
     if problem is not None:
         document["on_cluster"] = cluster_summary(problem, baseline(problem))
+    tables = [*graph_tables(document), groups_table(groups)]
+    if problem is not None:
         tables.append(cluster_table(document["on_cluster"]))
     if arguments.json:
         print_json(document)

@@ -40,10 +40,11 @@ def evaluation_row(method: str, found: Placement | Incumbent, single: Placement,
 
 
 def geometric_means(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """A row a method: geometric mean of `ratio` and mean seconds, over the problems that it fits.
+    """A row a method: how it does on all problems.
 
     Returns:
-        `method`, `ratio` (null where nothing fits), `wall_seconds`, `problems` (how many it was
+        `method`, `ratio` (the geometric mean over the problems that it fits; null where it fits
+        none), `wall_seconds` (the mean over all problems), `problems` (how many it was
         run on) and `infeasible` (on how many of these it found nothing that fits in memory).
     """
     means = []

@@ -65,7 +65,7 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
         "ratio": ratio(placement.step_time, base.single.step_time),
         "lower_bound": seconds(max(base.lower_bound, placement.lower_bound)),
         "gap": gap(placement, base),
-        "infeasibility": base.infeasibility,
+        "infeasibility": why_nothing_fits(placement, base),
         "feasible": placement.feasible,
         "devices": [device.name for device in problem.cluster.devices],
         "peak_memory": placement.peak_memory.tolist(),
@@ -78,6 +78,13 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
         "interrupted": placement.interrupted,
         "placement": placement.device_names(),
     }
+
+
+def why_nothing_fits(placement: Placement, base: Baseline) -> str | None:
+    """Why no placement fits in memory, as far as it is proven: beforehand, or by the placer."""
+    if base.infeasibility is None and math.isinf(placement.lower_bound):
+        return f"no placement fits in memory: {placement.method} has ruled out every one"
+    return base.infeasibility
 
 
 def measurement_row(measurement: Measurement) -> Row:

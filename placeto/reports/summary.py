@@ -24,8 +24,8 @@ def graph_summary(graph: ComputationGraph, kind: str | None) -> dict[str, Any]:
 
     Returns:
         JSON: counts, bytes, FLOP, seconds of one step on each device kind if nothing waits (ops
-        that the kind cannot run left out, and counted in `cannot_run`), and the `TOP_TYPES` op
-        types that take longest.
+        that the kind cannot run left out, and counted in `cannot_run`), the `critical_path` in
+        seconds on `kind` (null without one), and the `TOP_TYPES` op types that take longest.
     """
     return {
         "graph": graph.name,
@@ -44,6 +44,7 @@ def graph_summary(graph: ComputationGraph, kind: str | None) -> dict[str, Any]:
             for name, column in _columns(graph)
             if np.isinf(column).any()
         },
+        "critical_path": None if kind is None else critical_path(_on_one(graph, kind, "none")),
         "type_kind": kind,
         "types": _types(graph, np.zeros(graph.num_ops) if kind is None else graph.op_seconds[kind]),
     }
@@ -62,10 +63,7 @@ def groups_summary(graph: ComputationGraph, grouping: Grouping, kind: str | None
         is none), `time_imbalance` (the largest group's time over the mean), `cut_bytes` (tensors
         between groups, once for each group that consumes them).
     """
-    name = kind or "none"
-    column = np.zeros(graph.num_ops) if kind is None else _finite(graph.op_seconds[kind])
-    device = Cluster("any", (Device("any", name, 0),))
-    problem = PlacementProblem(replace(graph, op_seconds={name: column}), device, grouping)
+    problem = _on_one(graph, kind, grouping)
     time = problem.group_seconds[:, 0]
     total = float(time.sum())
     return {
@@ -105,6 +103,14 @@ def fastest_kind(graph: ComputationGraph, kinds: tuple[str, ...]) -> str | None:
         key=lambda kind: (int(np.isinf(columns[kind]).sum()), _finite(columns[kind]).sum()),
         default=None,
     )
+
+
+def _on_one(graph: ComputationGraph, kind: str | None, grouping: Grouping) -> PlacementProblem:
+    """The problem of one device of a kind, which takes no time for what it cannot run."""
+    name = kind or "none"
+    column = np.zeros(graph.num_ops) if kind is None else _finite(graph.op_seconds[kind])
+    device = Cluster("any", (Device("any", name, 0),))
+    return PlacementProblem(replace(graph, op_seconds={name: column}), device, grouping)
 
 
 def _types(graph: ComputationGraph, column: Floats) -> list[dict[str, Any]]:

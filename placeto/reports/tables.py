@@ -25,7 +25,7 @@ def compare_table(rows: Sequence[Row]) -> Table:
     first = rows[0]
     # One placer may have proven more than is known beforehand.
     proven = [row["lower_bound"] for row in rows if row["lower_bound"] is not None]
-    bound = max(proven, default=None)
+    below = f"no placement that fits is below {format_time(max(proven))}" if proven else "none fits"
     table = _table(
         f"{first['graph']} on {first['cluster']}, {first['num_groups']} groups",
         ["method", "step time", "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
@@ -33,8 +33,8 @@ def compare_table(rows: Sequence[Row]) -> Table:
         whole=("method",),
         caption=(
             f"ratio: step time over {format_time(first['single_device_step_time'])}, "
-            f"{_single(first)}. Gap: at most so many times the optimum; no placement is below "
-            f"{format_time(bound)}. Peak memory: of the fullest device. "
+            f"{_single(first)}. Gap: at most so many times the optimum; "
+            f"{below}. Peak memory: of the fullest device. "
             "Placed: placements simulated."
         ),
     )
@@ -157,15 +157,16 @@ def _cluster_evaluation(policy: str, cluster: str, rows: Sequence[Row]) -> Table
         left=("graph",),
         whole=("graph", "single"),
         caption=(
-            "single: step time of the best single device. Other columns: step time over that; OOM "
-            "where it does not fit in memory."
+            "single: step time of the best single device, in brackets where it does not fit in "
+            "memory. Other columns: step time over that; OOM where it does not fit."
         ),
     )
     table.collapse_padding = True  # one column a method: there may be many
     for graph in dict.fromkeys(row["graph"] for row in rows):
         found = {row["method"]: row for row in rows if row["graph"] == graph}
         ratios = [_ratio_cell(found.get(method)) for method in methods]
-        table.add_row(graph, format_time(found["single"]["step_time"]), *ratios)
+        alone = format_time(found["single"]["step_time"])
+        table.add_row(graph, alone if found["single"]["feasible"] else f"({alone})", *ratios)
     table.add_section()
     ratios = [format_ratio(means[method]) for method in methods]
     table.add_row("geometric mean", "", *ratios, style="bold")
@@ -231,8 +232,8 @@ def graph_tables(summary: Row) -> list[Table]:
     """A graph: sizes, seconds a device kind, op types; see `graph_summary`."""
     pairs = {
         "graph": summary["graph"],
-        "kind": summary["kind"] or "-",
-        "source": summary["source"] or "-",
+        "kind": str(summary["kind"] or "-"),
+        "source": str(summary["source"] or "-"),
         "ops": str(summary["ops"]),
         "tensors": f"{summary['tensors']}, {summary['control_dependencies']} of them "
         "control dependencies",
@@ -248,6 +249,8 @@ def graph_tables(summary: Row) -> list[Table]:
         or "-",
     }
     where = f" on {summary['type_kind']}" if summary["type_kind"] else ""
+    if where and "on_cluster" not in summary:  # which has one of its own
+        pairs["critical path"] = f"{format_time(summary['critical_path'])}{where}"
     types = _table(f"op types by time{where}", ["type", "ops", "time", "share"], left=("type",))
     for row in summary["types"]:
         types.add_row(

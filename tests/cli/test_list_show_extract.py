@@ -45,6 +45,7 @@ def test_show_counts_what_is_in_a_graph(placeto):
     assert document["edges"] == 4
     assert document["tensor_bytes"] == 3
     assert document["op_seconds"] == {"k": 22.0}
+    assert document["critical_path"] == 12.0  # a, b or c, d
     assert document["types"] == [{"type": "Op", "ops": 4, "seconds": 22.0, "share": 1.0}]
     assert document["grouping"] == {
         "grouping": "none",
@@ -55,6 +56,18 @@ def test_show_counts_what_is_in_a_graph(placeto):
         "cut_bytes": 4,  # a's tensor goes to two groups
     }
     assert "on_cluster" not in document
+
+
+@pytest.mark.parametrize("value", [{"model": "nmt"}, 4, [1, 2], True])
+def test_show_takes_any_json_for_kind_and_source(placeto, value):
+    document = json.loads(Path("fork.json").read_text())
+    document["meta"] = {"kind": value, "source": value}
+    Path("fork.json").write_text(json.dumps(document))
+    assert placeto("show", "fork.json", "--json").document["source"] == value
+    shown = placeto("show", "fork.json")
+    assert shown.status == 0
+    assert str(value) in shown.out
+    assert "12 s on k" in shown.out
 
 
 def test_show_on_a_cluster_has_bounds_and_the_best_single_device(placeto):

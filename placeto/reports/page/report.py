@@ -14,7 +14,7 @@ from placeto.reports.page.device_time import DeviceSpans, device_spans
 from placeto.reports.page.group_layout import GroupLayout, lay_out
 from placeto.reports.page.others import Others, others, quick_placers
 from placeto.reports.page.sensitivity import Outcome, sensitivity
-from placeto.reports.rows import Baseline, Row, gap, placement_row
+from placeto.reports.rows import Baseline, Row, gap, placement_row, why_nothing_fits
 from placeto.simulation import Schedule, memory_over_time, simulate
 
 OTHERS_SECONDS = SENSITIVITY_SECONDS = 4.0
@@ -80,8 +80,13 @@ class Report:
 
     @property
     def lower_bound(self) -> float:
-        """Seconds that no placement is below, by whatever proves most."""
+        """Seconds that no placement that fits is below, by whatever proves most."""
         return max(self.base.lower_bound, self.placement.lower_bound)
+
+    @property
+    def infeasibility(self) -> str | None:
+        """Why no placement fits in memory; None if that is not proven."""
+        return why_nothing_fits(self.placement, self.base)
 
     @property
     def gap(self) -> float | None:

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,12 +44,14 @@ class Outcome:
         step_time: seconds of the placement, which is not changed; infinite if it does not fit.
         other: the placer whose placement is the fastest of the others'; None if none fits.
         other_step_time: seconds of that, infinite if none fits.
+        again: the placers that placed under these costs.
     """
 
     case: Case
     step_time: float
     other: str | None
     other_step_time: float
+    again: tuple[str, ...] = ()
 
     @property
     def stands(self) -> bool:
@@ -92,7 +94,7 @@ def sensitivity(
         problem = scaled_problem(
             placement.problem, bandwidth=case.bandwidth, op_seconds=case.op_seconds
         )
-        contenders = [(other.method, other.devices) for other in others]
+        contenders, ran = [(other.method, other.devices) for other in others], []
         if case != CASES[0]:
             end += budget_seconds / (len(CASES) - 1)
             for method in again:
@@ -100,7 +102,9 @@ def sensitivity(
                     with contextlib.suppress(PlacetoError):  # it finds nothing under these costs
                         found = place_quickly(problem, method, seed)
                         contenders.append((method, found.devices))
-        outcomes.append(compared(case, problem, placement.devices, contenders))
+                        ran.append(method)
+        outcome = compared(case, problem, placement.devices, contenders)
+        outcomes.append(replace(outcome, again=tuple(ran)))
     return tuple(outcomes)
 
 

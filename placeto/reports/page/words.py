@@ -33,7 +33,7 @@ def verdict(report: Report) -> list[str]:
     placement, single, better = report.placement, report.base.single, report.rows[0]
     step = format_seconds(placement.step_time)
     if not placement.feasible:
-        why = report.base.infeasibility
+        why = report.infeasibility
         if better["feasible"]:
             why = (
                 f"What {better['method']} finds does, and takes {format_time(better['step_time'])}."
@@ -45,10 +45,10 @@ def verdict(report: Report) -> list[str]:
     bound = report.lower_bound
     left = 1 - bound / placement.step_time
     rest = (
-        "It is optimal: no placement is faster."
+        "It is optimal: no placement that fits is faster."
         if left < 1e-6
         else f"At most {left:.1%} of it could be saved by another placement: "
-        f"none is below {format_seconds(bound)}."
+        f"none that fits is below {format_seconds(bound)}."
     )
     if not better["chosen"] and better["step_time"] < placement.step_time:
         found = (
@@ -102,7 +102,9 @@ def tiles(report: Report) -> list[dict[str, str]]:
         {
             "name": "Gap to the bound",
             "value": "–" if gap is None else f"≤ {_above(gap)}",
-            "note": f"no placement is below {format_seconds(report.lower_bound)}",
+            "note": "none fits"
+            if np.isinf(report.lower_bound)
+            else f"no placement that fits is below {format_seconds(report.lower_bound)}",
         },
         {
             "name": "Memory" if placement.feasible else "Out of memory",
@@ -209,6 +211,7 @@ def sensitivity_sentence(report: Report) -> str:
     if not report.others.placements:
         return "No other placer was run, so that there is nothing to compare with."
     lost = [outcome for outcome in report.outcomes if not outcome.stands]
+    again = any(outcome.again for outcome in report.outcomes)
     believed = report.outcomes[0]
     if not report.placement.feasible:
         if believed.other is None:
@@ -237,7 +240,8 @@ def sensitivity_sentence(report: Report) -> str:
     if not lost:
         return (
             "The choice stands: if bandwidth or op times are 25% off, no other placement in the "
-            "table is faster, nor any that the quickest placers find under those costs."
+            "table is faster"
+            + (", nor any that the quickest placers find under those costs." if again else ".")
         )
     worst = max(lost, key=lambda outcome: outcome.margin)
     if not np.isfinite(worst.step_time):
@@ -260,8 +264,8 @@ def no_search(report: Report) -> str:
     placement = report.placement
     if placement.feasible:
         return (
-            "There was no search: the placer makes one placement, or none after its first was "
-            "faster."
+            f"There is no curve: {placement.evaluations:,} placements were simulated, all at once, "
+            "or none after the first of them was faster."
         )
     return (
         "No placement that fits in memory was found: "

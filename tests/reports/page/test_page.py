@@ -44,16 +44,16 @@ def test_the_verdict_says_how_fast_and_how_far_from_the_bound():
         "A step takes 14 s on 2 of 2 devices, 1.57 times as fast as on the best single device."
     )
     assert "expert found a faster one, 13 s" in verdict(report)[1]
-    assert "none is below 13 s" in verdict(report)[1]
+    assert "none that fits is below 13 s" in verdict(report)[1]
     assert values(report) == {
         "Step time": ("14 s", "simulated"),
         "Over one device": ("1.57×", "22 s on d0"),
-        "Gap to the bound": ("≤ 7.7%", "no placement is below 13 s"),
+        "Gap to the bound": ("≤ 7.7%", "no placement that fits is below 13 s"),
         "Memory": ("2%", "2 B of 100 B on d0, the fullest"),
         "Found by": ("given", "in 2 s, 9 placements simulated"),
     }
     best = report_of(chosen([0, 0, 1, 1], method="annealing"))
-    assert verdict(best)[1] == "It is optimal: no placement is faster."
+    assert verdict(best)[1] == "It is optimal: no placement that fits is faster."
     # The bound is added up in another order than the step.
     above = replace(best, base=replace(best.base, lower_bound=np.nextafter(13.0, 14.0)))
     assert values(above)["Gap to the bound"][0] == "≤ 0.0%"
@@ -106,6 +106,30 @@ def test_where_nothing_fits_no_choice_stands():
     page = render(report_of(learned))
     assert "1,234 were simulated" in page
     assert "learning curve" in page
+
+
+def test_a_placer_that_has_ruled_out_all_is_believed():
+    graph = make_graph(dict.fromkeys("abc", 1.0), param_bytes=dict.fromkeys("abc", 6))
+    problem = make_problem(graph, make_cluster(2, memory=10))
+    report = report_of(placement_of(problem, [0, 0, 1], method="exact", lower_bound=np.inf))
+    assert report.base.infeasibility is None
+    why = "no placement fits in memory: exact has ruled out every one"
+    assert verdict(report)[1] == report.rows[0]["infeasibility"] == why
+    assert values(report)["Gap to the bound"] == ("–", "none fits")
+    assert "is below" not in " ".join(verdict(report))
+    render(report)
+
+
+def test_what_ran_under_other_costs_is_said_only_if_it_did():
+    report = report_of(chosen([0, 0, 1, 0], method="annealing"))
+    stands = tuple(
+        replace(outcome, other_step_time=outcome.step_time + 1) for outcome in report.outcomes
+    )
+    again = tuple(replace(outcome, again=("etf",)) for outcome in stands)
+    none = tuple(replace(outcome, again=()) for outcome in stands)
+    clause = "nor any that the quickest placers find under those costs."
+    assert sensitivity_sentence(replace(report, outcomes=again)).endswith(clause)
+    assert sensitivity_sentence(replace(report, outcomes=none)).endswith("table is faster.")
 
 
 def test_where_costs_make_it_too_large_the_choice_depends_on_them():
