@@ -1,6 +1,8 @@
 """The command."""
 
 import argparse
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.transfer.page import page, summary
@@ -14,9 +16,12 @@ from benchmarks.transfer.study import (
     TRAINED,
     Plan,
     conduct,
+    policy,
 )
+from placeto import load_cluster
+from placeto.errors import PlacetoError
 from placeto.placers.configs import DEFAULT_POLICY
-from placeto.zoo.families import SPLITS
+from placeto.zoo.families import SPLITS, members
 
 FOLDER = Path(__file__).parents[1] / "results"
 PICTURE = Path(__file__).parents[2] / "docs" / "transfer.png"
@@ -38,7 +43,39 @@ def policies(texts: list[str]) -> dict[str, str]:
     return {name: source or name for name, _, source in pairs}
 
 
-if __name__ == "__main__":
+def check(chosen: dict[str, str], wanted: argparse.Namespace) -> None:
+    """Makes sure, before anything is run or written, that all of it can be.
+
+    Raises:
+        PlacetoError: a policy, family or cluster that is not there, a number that makes no sense.
+    """
+    for name, source in chosen.items():
+        if not name:
+            raise PlacetoError(f"--policy ={source}: expected NAME=DIR")
+        policy(source)
+    for family in wanted.families:
+        members(family)
+    for cluster in wanted.clusters:
+        load_cluster(cluster)
+    for groups in wanted.groups:
+        if groups != "auto" and not (groups.isdecimal() and int(groups) > 0):
+            raise PlacetoError(f"--groups {groups}: expected auto, or a whole number from 1")
+    for budget in wanted.budgets:
+        if not 0 < budget < math.inf:
+            raise PlacetoError(f"--budgets {budget}: expected seconds, more than 0")
+    for placements in wanted.placements:
+        if placements < 1:
+            raise PlacetoError(f"--placements {placements}: expected a whole number from 1")
+    for option, number, most in (
+        ("--graphs-per-family", wanted.graphs_per_family, SPLITS["test"]),
+        ("--searching", wanted.searching, len(chosen)),
+    ):
+        if not 0 <= number <= most:
+            raise PlacetoError(f"{option} {number}: expected a whole number from 0 to {most}")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.transfer", description=run.__doc__)
     parser.add_argument(
         "--policy",
@@ -69,8 +106,12 @@ if __name__ == "__main__":
         action="store_true",
         help="one made-up graph of each of two families on k80x2, one second; into build/",
     )
-    wanted = parser.parse_args()
+    wanted = parser.parse_args(argv)
     chosen = policies(wanted.policy or [DEFAULT_POLICY])
+    try:
+        check(chosen, wanted)
+    except PlacetoError as error:
+        parser.error(str(error))
     if wanted.quick:
         build = Path("build")
         build.mkdir(exist_ok=True)
@@ -94,3 +135,7 @@ if __name__ == "__main__":
             wanted.searching,
         )
         run(plan, FOLDER / "transfer.json", FOLDER / "transfer.md", PICTURE, PLANNED)
+
+
+if __name__ == "__main__":
+    main()

@@ -285,6 +285,8 @@ def seeds(chosen: Sequence[Point], names: Sequence[str]) -> str:
 
 def fineness(chosen: Sequence[Point]) -> str:
     """A row a method: its step time with other groups over that with the first ones."""
+    if not chosen:
+        return ""
     first, *others = dict.fromkeys(point.groups for point in chosen)
     families = _families(chosen)
     rows = []

@@ -1,13 +1,10 @@
 import json
 import math
-import shutil
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from benchmarks.transfer import page, study
-from benchmarks.transfer.__main__ import FOLDER, PLANNED, policies
+from benchmarks.transfer.__main__ import FOLDER, PLANNED
 from benchmarks.transfer.plot import distribution, draw
 from benchmarks.transfer.points import (
     NO_WORSE,
@@ -18,15 +15,7 @@ from benchmarks.transfer.points import (
     ratios,
     searched,
 )
-from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, REFINED, Plan
-from benchmarks.transfer.study import test_graphs as graphs_of
-from placeto.envs import generator
-from placeto.placers import PLACERS, Placer
-from placeto.placers.configs import PairwisePlacerConfig
-from placeto.placers.settings import Configurable
-from placeto.training import train
-from placeto.training.config import PairwiseConfig
-from placeto.zoo.families import members
+from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY
 
 ALL = {"digest": "1", "families": [*FAMILIES], "clusters": ["k80x2"]}
 NO_NMT = {"digest": "2", "families": ["cifar10", "ptb", "transformer"], "clusters": ["k80x2"]}
@@ -283,195 +272,3 @@ def test_the_picture(tmp_path):
     pytest.importorskip("matplotlib")
     draw(DOCUMENT, tmp_path / "transfer.png")
     assert (tmp_path / "transfer.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """Policies of one training, that say to have seen all families, or all but nmt."""
-    folder = tmp_path_factory.mktemp("policies")
-    config = PairwiseConfig(updates=1, episodes=2, rounds=1, width=4)
-    problem = generator.fork()
-    train([problem], config, folder / "run")
-    card = json.loads((folder / "run" / "policy.json").read_text())
-    weights = (folder / "run" / "policy.safetensors").read_bytes()
-    found = {}
-    for name, families in (("all", FAMILIES), ("apart", NO_NMT["families"])):
-        graphs = [
-            next(member.name for member in members(family) if member.split == "train")
-            for family in families
-        ]
-        rows = [{**card["problems"][0], "graph": graph, "cluster": "k80x2"} for graph in graphs]
-        (folder / name).mkdir()
-        (folder / name / "policy.json").write_text(json.dumps({**card, "problems": rows}))
-        (folder / name / "policy.safetensors").write_bytes(weights)
-        found[name] = str(folder / name)
-    return found
-
-
-def test_what_a_plan_has_to_do(folders):
-    plan = Plan(folders, ["nmt", "ptb"], ["k80x2"], ["auto"], 2, (1.0, 5.0), (4, 8))
-    runs = [*plan.runs()]
-    assert len({study._key(each) for each in runs}) == len(runs)
-    # Problem by problem, the families in turn.
-    graphs = list(dict.fromkeys(each["graph"] for each in runs))
-    names = {
-        family: [m.name for m in members(family) if m.split == "test"][:2]
-        for family in ("nmt", "ptb")
-    }
-    assert graphs == [names[family][number] for number in (0, 1) for family in ("nmt", "ptb")]
-    of_nmt, of_ptb = (
-        [
-            (each["method"], each["policy"], each["budget_seconds"])
-            for each in runs
-            if each["graph"] == graph
-        ]
-        for graph in graphs[:2]
-    )
-    beside = [(method, "", None) for method in HEURISTICS]
-    trained = [("fine-tuned 4", "all", None), ("fine-tuned 8", "all", None)]
-    trained += [("from scratch 8", "all", None)]
-    trained += [
-        (f"{method} after {training} 8", "all", None)
-        for training in ("fine-tuned", "from scratch")
-        for method in (GREEDY, BEST_OF, REFINED)
-    ]
-    searches = [(m, p, b) for b in (1.0, 5.0) for m, p in (("annealing", ""), ("auto", "all"))]
-    zero_shot = [(GREEDY, "all", None), (BEST_OF, "all", None)]
-    apart = [(GREEDY, "apart", None), (BEST_OF, "apart", None)]
-    refined = [(REFINED, "all", None)]
-    assert of_nmt == [*beside, *zero_shot, *apart, *refined, *trained, *searches]
-    assert of_ptb == [*beside, *zero_shot, *refined, *trained, *searches]
-    # On every other graph the other one goes first.
-    last = [each["method"] for each in runs if each["graph"] == names["ptb"][1]][-4:]
-    assert last == ["auto", "annealing"] * 2
-
-
-def test_with_one_grouping_alone_policies_are_trained_on_graphs(folders):
-    plan = Plan({"all": folders["all"]}, ["ptb"], ["k80x2"], ["auto", "128"], 1, (1.0,), (4,))
-    methods = {
-        groups: [each["method"] for each in plan.runs() if each["groups"] == groups]
-        for groups in plan.groups
-    }
-    alone = set(methods["128"]) - set(methods["auto"])
-    assert {method.split(" after ")[-1] for method in alone} == {"fine-tuned 4", "from scratch 4"}
-    assert {"annealing", "auto", GREEDY, "etf"} <= set(methods["auto"])
-
-
-def test_several_policies_of_the_headline(folders):
-    plan = Plan({**folders, "too": folders["all"]}, ["ptb"], ["k80x2"], ["auto"], 1, (1.0,), (4,))
-    several = replace(plan, searching=2)
-    runs = {(each["method"], each["policy"], each["seed"]) for each in plan.runs()}
-    more = {(each["method"], each["policy"], each["seed"]) for each in several.runs()}
-    assert more - runs == {("annealing", "", 1), ("auto", "too", 1)}
-    assert {policy for method, policy, _ in runs if method == GREEDY} == {"all", "too"}
-    # Refined, and trained on the graph, is the first one alone.
-    alone = (REFINED, "fine-tuned 4", "from scratch 4")
-    trained = {policy for method, policy, _ in runs if method in alone}
-    assert trained == {"all"}
-
-
-def test_a_run_that_was_done_is_not_done_again(tmp_path, folders):
-    path = tmp_path / "transfer.json"
-    plan = Plan({"all": folders["all"]}, ["ptb"], ["k80x2"], ["auto"], 1, (), ())
-    asked = []
-
-    def until_interrupted(plan, wanted):
-        if len(asked) == 3:
-            asked.append("interrupted")
-            raise KeyboardInterrupt
-        asked.append(wanted["method"])
-        return {**wanted, "note": "", "step_time": 1.0, "feasible": True, "wall_seconds": 0.1}
-
-    with pytest.raises(KeyboardInterrupt):
-        study.conduct(plan, path, until_interrupted)
-    assert len(json.loads(path.read_text())["runs"]) == 3
-    done = study.conduct(plan, path, until_interrupted)
-    methods = [*HEURISTICS, GREEDY, BEST_OF, REFINED]
-    assert asked == [*methods[:3], "interrupted", *methods[3:]]
-    assert json.loads(path.read_text()) == done
-    # Another plan's runs come on top, and those that are there stay.
-    wider = study.conduct(replace(plan, graphs=2), path, until_interrupted)
-    assert wider["runs"][: len(methods)] == done["runs"]
-    assert len(wider["runs"]) == 2 * len(methods)
-    assert study.conduct(plan, path, until_interrupted)["runs"] == wider["runs"]
-
-
-def test_results_of_another_policy_of_the_same_name(tmp_path, folders):
-    path = tmp_path / "transfer.json"
-    old = {"all": {**study.card(folders["all"]), "digest": "other"}}
-    path.write_text(json.dumps({"policies": old, "runs": []}))
-    with pytest.raises(SystemExit, match="has results of another policy all; give this one"):
-        study.conduct(Plan({"all": folders["all"]}, ["ptb"], ["k80x2"], ["auto"], 1), path)
-
-
-@pytest.mark.parametrize("key", ["problems", "validation"])
-def test_a_policy_that_has_seen_a_test_graph(tmp_path, folders, key):
-    seen = Path(folders["all"])
-    card = json.loads((seen / "policy.json").read_text())
-    leaked = {**card, key: [*card.get(key, []), {"graph": graphs_of("nmt")[2], "cluster": "x"}]}
-    (tmp_path / "policy.json").write_text(json.dumps(leaked))
-    shutil.copy(seen / "policy.safetensors", tmp_path)
-    with pytest.raises(SystemExit, match=f"was trained or validated on {graphs_of('nmt')[2]}, a"):
-        study.conduct(
-            Plan({"a": str(tmp_path)}, ["ptb"], ["k80x2"], ["auto"], 1), tmp_path / "t.json"
-        )
-
-
-def test_problems_have_as_many_groups_as_asked_for():
-    name = graphs_of("random")[0]
-    few, more = (study._problem("random", name, "k80x2", groups) for groups in ("4", "auto"))
-    assert few.num_groups == 4
-    assert more.num_groups > 4
-
-
-def test_a_whole_small_study(tmp_path, folders, monkeypatch):
-    """Every kind of run for real, on a made-up graph; the search that is guided is made up, too."""
-    told = []
-
-    def guided(incumbent, rng, config):
-        told.append(config)
-        incumbent.offer([0] * incumbent.problem.num_groups)
-
-    config = Configurable(PairwisePlacerConfig())
-    monkeypatch.setitem(PLACERS, "auto", Placer("auto", "", guided, config=config))
-    plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["auto"], 1, (0.2,), (2,))
-    document = study.conduct(plan, tmp_path / "transfer.json")
-    by_method = {each["method"]: each for each in document["runs"]}
-    assert [*by_method] == [
-        *HEURISTICS, GREEDY, BEST_OF, REFINED, "fine-tuned 2", "from scratch 2",
-        *(f"{method} after fine-tuned 2" for method in (GREEDY, BEST_OF, REFINED)),
-        *(f"{method} after from scratch 2" for method in (GREEDY, BEST_OF, REFINED)),
-        "annealing", "auto",
-    ]  # fmt: skip
-    # What counts is what the trained policy finds as it is, and not what was met on the way.
-    as_it_is = by_method[GREEDY]["evaluations"]
-    trained = by_method[f"{GREEDY} after fine-tuned 2"]["evaluations"]
-    assert by_method["fine-tuned 2"]["evaluations"] > as_it_is + trained
-    assert all(each["feasible"] and not each["note"] for each in document["runs"])
-    assert by_method[BEST_OF]["step_time"] <= by_method[GREEDY]["step_time"]
-    assert by_method["annealing"]["wall_seconds"] < 5
-    assert told[-1].policy == folders["all"]
-    assert document["policies"]["all"]["families"] == sorted(FAMILIES)
-
-
-def test_what_was_trained_on_the_graph_is_what_places_it(folders, monkeypatch):
-    used, refined = [], []
-
-    def placed(incumbent, trained, *arguments, **options):
-        used.append(trained)
-        refined.append(options.get("refined", False))
-        incumbent.offer([0] * incumbent.problem.num_groups)
-
-    monkeypatch.setattr(study, "place_zero_shot", placed)
-    monkeypatch.setattr(study, "_train", lambda incumbent, trained, method, seed: method)
-    plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["auto"], 1, (), (2,))
-    for wanted in plan.runs():
-        if wanted["method"].startswith((GREEDY, BEST_OF)):
-            study.perform(plan, wanted)
-    expected = [study.policy(folders["all"])] * 3 + ["fine-tuned 2"] * 3 + ["from scratch 2"] * 3
-    assert used == expected
-    assert refined == [False, False, True] * 3
-
-
-def test_policies_of_the_command_line():
-    assert policies(["pairwise", "two=runs/two"]) == {"pairwise": "pairwise", "two": "runs/two"}
