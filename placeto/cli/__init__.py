@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import placeto
 from placeto.cli.output import write
 from placeto.errors import PlacetoError
+from placeto.jit import interrupts
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -40,7 +41,9 @@ COMMANDS = {
     # Not a module `list`: as an attribute of this package it would hide the built-in one.
     "list": Command("listing", "List", "bundled graphs, cluster presets, placers, policies"),
     "extract": Command("extract", "Extract", "a real training step -> graph file"),
-    "show": Command("show", "Show", "what is in a graph: ops, bytes, groups, bounds"),
+    "show": Command(
+        "show", "Show", "what is in a graph: ops, bytes, critical path, groups, bounds"
+    ),
     "place": Command("place", "Place", "find a placement"),
     "compare": Command("compare", "Compare", "a table of placers on the same problem"),
     "simulate": Command("simulate", "Simulate", "step time, memory and timeline of a placement"),
@@ -62,8 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         what is wrong; 130 after Ctrl-C; 141 where the reader of stdout went away.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stderr is None:  # it is closed, and `print` would take stdout
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for as long as the process lives)
     try:
-        status = _dispatch(arguments)
+        if sys.stdout is None:
+            raise PlacetoError("standard output: is closed")
+        with interrupts():
+            status = _dispatch(arguments)
         write()
     except PlacetoError as error:
         return _failed(str(error))

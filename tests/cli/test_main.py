@@ -1,5 +1,6 @@
 """What holds for every command: help, errors in one line, exit statuses, start-up."""
 
+import json
 import os
 import subprocess
 import sys
@@ -143,6 +144,28 @@ def test_a_full_disk_is_one_line():
     assert shown.returncode == 2
     assert shown.stderr.count("\n") == 1
     assert "No space left on device" in shown.stderr
+
+
+def test_closed_streams(placeto, tmp_path):
+    """What a shell does for `2>&-` and `>&-`."""
+    code = (
+        "import os, sys\n"
+        "os.close(int(sys.argv[1]))\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'placeto', *sys.argv[2:]])\n"
+    )
+
+    def closed(stream, *argv):
+        return subprocess.run(
+            [sys.executable, "-c", code, str(stream), *argv], capture_output=True, text=True
+        )
+
+    without_errors = closed(2, *PLACE, "--json", "-o", "p.json")
+    assert without_errors.returncode == 0
+    assert json.loads(without_errors.stdout)["step_time"] == 13.0
+    assert closed(2, "place", "nowhere.json").returncode == 2
+    without_output = closed(1, "list", "--json")
+    assert without_output.returncode == 2
+    assert without_output.stderr == "placeto: error: standard output: is closed\n"
 
 
 def test_output_without_unicode(placeto, tmp_path):
