@@ -8,6 +8,7 @@ from placeto.extraction.bundled import SOURCES
 from placeto.grouping import group_ops
 
 RESULTS = Path(__file__).parent / "results"
+GROUPINGS = ("colocation", "auto", "fine")
 # Mirhoseini et al. 2017, arXiv:1706.04972. Of the Hierarchical Planner (Mirhoseini et al. 2018)
 # only the size of the largest graph is known, which is set beside the largest translation model.
 PAPERS = {
@@ -23,17 +24,14 @@ def run() -> None:
     rows = []
     for name in SOURCES:
         graph = load_graph(name)
-        counts = [
-            f"{int(group_ops(graph, grouping).max()) + 1:,}" for grouping in ("colocation", "auto")
-        ]
+        counts = [f"{int(group_ops(graph, grouping).max()) + 1:,}" for grouping in GROUPINGS]
         sizes = [f"{graph.meta['ops_traced']:,}", f"{graph.num_ops:,}"]
         rows.append([f"`{name}`", *sizes, *counts, PAPERS.get(name, "-")])
     header = [
         "graph",
         "ops, traced",
         "ops",
-        "groups, `colocation`",
-        "groups, `auto`",
+        *(f"groups, `{grouping}`" for grouping in GROUPINGS),
         "ops / groups in the papers",
     ]
     text = table(header, rows)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import placeto
 from benchmarks.synthetic import synthetic_graph
 from placeto import ComputationGraph, PlacetoError
-from placeto.grouping import coarsen, colocation_groups, group_ops
+from placeto.grouping import FINE_MAX_GROUPS, coarsen, colocation_groups, group_ops
 from tests.builders import make_graph
 from tests.reference_grouping import colocation
 from tests.strategies import graphs
@@ -51,6 +51,18 @@ def test_none_joins_colocated_ops_only() -> None:
         colocation={"b": 7, "e": 7, "c": 0},
     )
     assert group_ops(graph, "none").tolist() == [0, 1, 2, 3, 1]
+
+
+def test_fine_groups_part_gradients_from_their_forward_ops() -> None:
+    graph = placeto.load_graph("rnnlm")
+    fine = group_ops(graph, "fine")
+    assert 280 < fine.max() + 1 <= FINE_MAX_GROUPS
+    required = group_ops(graph, "none")
+    assert len(np.unique(required * graph.num_ops + fine)) == required.max() + 1
+    parted = colocation_groups(graph) * graph.num_ops + fine
+    assert len(np.unique(parted)) > fine.max() + 1
+    few = make_graph({"a": 1, "b": 1, "c": 1}, [("a", 1, ["b"]), ("b", 1, ["c"])])
+    assert group_ops(few, "fine").tolist() == [0, 1, 2]
 
 
 def test_gradients_join_their_forward_op() -> None:
@@ -102,7 +114,7 @@ def test_at_most_n_groups_that_keep_colocation(graph: ComputationGraph, count: i
         assert len(np.unique(fine[graph.colocation == key])) == 1
 
 
-@given(graphs(), st.sampled_from(["none", "colocation", "auto", 3]))
+@given(graphs(), st.sampled_from(["none", "colocation", "auto", "fine", 3]))
 def test_numbered_by_first_op(graph: ComputationGraph, grouping: str | int) -> None:
     groups = group_ops(graph, grouping)
     first = list(dict.fromkeys(groups.tolist()))
@@ -155,7 +167,7 @@ def test_auto_is_in_the_range_of_the_papers() -> None:
 @pytest.mark.parametrize(
     ("grouping", "message"),
     [
-        ("metis5", r"grouping is 'metis5', expected none, colocation, auto, or a number"),
+        ("metis5", r"grouping is 'metis5', expected none, colocation, auto, fine, or a number"),
         (0, r"grouping is 0, expected at least 1 group"),
         (-3, r"grouping is -3, expected at least 1 group"),
         (2.0, r"grouping is 2.0, expected at least 1 group"),
@@ -187,7 +199,7 @@ def test_coarsening_is_not_spoilt_by_separate_parts() -> None:
     assert time_shares(graph, groups).max() <= 0.5
 
 
-@pytest.mark.parametrize("grouping", ["none", "colocation", "auto"])
+@pytest.mark.parametrize("grouping", ["none", "colocation", "auto", "fine"])
 def test_as_large_as_the_largest_graph_of_the_papers(grouping: str) -> None:
     graph = synthetic_graph(80_000)
     groups = group_ops(graph, grouping)

@@ -19,7 +19,7 @@ Json = bool
 Graph = Positional[str]
 File = Annotated[str | None, arg(metavar="FILE")]
 OutputFile = Annotated[str | None, arg(aliases=["-o"], metavar="FILE")]
-GroupingText = Annotated[str, arg(metavar="none|colocation|auto|N")]
+GroupingText = Annotated[str, arg(metavar="none|colocation|auto|fine|N")]
 ClusterName = Annotated[str, arg(metavar="PRESET|FILE")]
 ClusterNames = Annotated[tuple[str, ...], arg(metavar="PRESET|FILE …")]
 RayAddress = Annotated[str | None, arg(metavar="auto|HOST:PORT")]
@@ -34,7 +34,8 @@ class ProblemArguments:
 
     Attributes:
         cluster: A preset (see `placeto list`) or a cluster file.
-        grouping: Which ops are placed together: none, colocation, auto, or at most N groups.
+        grouping: Which ops are placed together: none, colocation, auto, fine, or at most N
+            groups.
         pin: Keep a group, given by its number or by one of its ops, on a device.
     """
 
@@ -68,7 +69,8 @@ class ProblemsArguments:
         graphs: Bundled graphs, graph files, families (family:cifar10), or folders that `placeto
             extract family:NAME -o DIR` made.
         cluster: Presets (see `placeto list`) or cluster files; every graph is placed on each.
-        grouping: Which ops are placed together: none, colocation, auto, or at most N groups.
+        grouping: Which ops are placed together: none, colocation, auto, fine, or at most N
+            groups.
     """
 
     graphs: GraphNames

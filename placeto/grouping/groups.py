@@ -11,9 +11,10 @@ from placeto.grouping.coarsening import coarsen
 from placeto.grouping.colocation import colocation_groups, required_groups
 from placeto.grouping.disjoint_sets import equal_keys
 
-Grouping = Literal["none", "colocation", "auto"] | int | ArrayLike
+Grouping = Literal["none", "colocation", "auto", "fine"] | int | ArrayLike
 
 AUTO_MAX_GROUPS = 280  # as the largest of Mirhoseini et al. 2017
+FINE_MAX_GROUPS = 800
 
 
 def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
@@ -23,7 +24,8 @@ def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
         graph: the ops.
         grouping: `"none"` (only ops that must share a device do), `"colocation"` (the rules of
             ColocRL), `"auto"` (these, then coarsened to at most 280 groups), a number N (the same
-            with at most N groups), or a (num_ops,) array of groups.
+            with at most N groups), `"fine"` (as `"none"`, coarsened to at most 800: a gradient
+            need not be where its forward op is), or a (num_ops,) array of groups.
 
     Returns:
         (num_ops,) groups from 0 without gaps, numbered by their first op; an array keeps its own
@@ -40,8 +42,11 @@ def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
             return colocation_groups(graph)
         if grouping == "auto":
             return coarsen(graph, colocation_groups(graph), AUTO_MAX_GROUPS)
+        if grouping == "fine":
+            return coarsen(graph, required_groups(graph), FINE_MAX_GROUPS)
         raise PlacetoError(
-            f"grouping is {grouping!r}, expected none, colocation, auto, or a number of groups"
+            f"grouping is {grouping!r}, expected none, colocation, auto, fine, or a number of "
+            "groups"
         )
     try:
         array = np.asarray(grouping)
