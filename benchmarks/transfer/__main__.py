@@ -58,8 +58,8 @@ def check(chosen: dict[str, str], wanted: argparse.Namespace) -> None:
     for cluster in wanted.clusters:
         load_cluster(cluster)
     for groups in wanted.groups:
-        if groups != "auto" and not (groups.isdecimal() and int(groups) > 0):
-            raise PlacetoError(f"--groups {groups}: expected auto, or a whole number from 1")
+        if groups not in GROUPS and not (groups.isdecimal() and int(groups) > 0):
+            raise PlacetoError(f"--groups {groups}: expected auto, fine, or a whole number from 1")
     for budget in wanted.budgets:
         if not 0 < budget < math.inf:
             raise PlacetoError(f"--budgets {budget}: expected seconds, more than 0")
@@ -86,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--families", nargs="+", default=FAMILIES)
     parser.add_argument("--clusters", nargs="+", default=CLUSTERS)
-    parser.add_argument("--groups", nargs="+", default=GROUPS, help="`auto`, or at most how many")
+    parser.add_argument(
+        "--groups", nargs="+", default=GROUPS, help="`auto`, `fine`, or at most how many"
+    )
     parser.add_argument("--graphs-per-family", type=int, default=SPLITS["test"], metavar="N")
     parser.add_argument(
         "--budgets", nargs="*", type=float, default=BUDGETS, help="seconds of the searches"

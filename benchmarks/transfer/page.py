@@ -334,7 +334,7 @@ def _cell(chosen: Sequence[Point], method: str, families: Sequence[str]) -> str:
 
 
 def _groups(groups: str) -> str:
-    return f"`{groups}`" if groups == "auto" else f"at most {groups}"
+    return f"at most {groups}" if groups.isdecimal() else f"`{groups}`"
 
 
 def _problems(chosen: Sequence[Point], families: Sequence[str]) -> set[Problem]:

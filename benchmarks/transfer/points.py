@@ -51,7 +51,7 @@ class Point:
 
     @property
     def groups(self) -> str:
-        """The problem's groups: `auto`, or at most how many."""
+        """The problem's groups: `auto`, `fine`, or at most how many."""
         return self.problem[3]
 
     @property
@@ -68,10 +68,10 @@ class Point:
 def points(document: Mapping[str, Any]) -> list[Point]:
     """A point for each run that found a placement of a problem on which any method found one.
 
-    Problems with groups `auto` come first.
+    Problems with groups by a rule come before those with a number of them.
     """
     by_problem: dict[Problem, list[dict[str, Any]]] = defaultdict(list)
-    for run in sorted(document["runs"], key=lambda run: bool(run["groups"] != "auto")):
+    for run in sorted(document["runs"], key=lambda run: run["groups"].isdecimal()):
         by_problem[run["family"], run["graph"], run["cluster"], run["groups"]].append(run)
     found = []
     for problem, runs in by_problem.items():

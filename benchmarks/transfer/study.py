@@ -24,7 +24,7 @@ from placeto.zoo.folders import family_graphs
 
 FAMILIES = ("cifar10", "nmt", "ptb", "transformer")
 CLUSTERS = ("k80x2", "k80x4", "k80x8", "p100x2-k80x2")
-GROUPS = ("auto", "128")  # the default, and as many as the policy was trained with
+GROUPS = ("auto", "fine", "128")  # the last: as many as the policy was trained with
 HEURISTICS = ("single", "expert", "etf", "heft", "m-etf", "m-sct", "metis", "scotch")
 BUDGETS = (1.0, 5.0, 30.0)
 # Of training on one graph: what an impatient user waits for, and what a policy needs to be learned.
@@ -50,7 +50,8 @@ class Plan:
         policies: name -> a run directory, or the name of a policy that ships.
         families: whose test graphs.
         clusters: what they are placed on.
-        groups: `auto`, or at most how many; policies are trained on graphs with the last alone.
+        groups: `auto`, `fine`, or at most how many; policies are trained on graphs with the last
+            alone.
         graphs: how many of each family's test graphs.
         budgets: seconds of the searches.
         placements: what policies are fine-tuned for; the last is also what one is trained for
@@ -272,5 +273,5 @@ def _graphs(family: str) -> dict[str, ComputationGraph]:
 
 @lru_cache(maxsize=2)
 def _problem(family: str, graph: str, cluster: str, groups: str) -> PlacementProblem:
-    grouping: Grouping = "auto" if groups == "auto" else int(groups)
+    grouping: Grouping = int(groups) if groups.isdecimal() else groups
     return PlacementProblem(_graphs(family)[graph], load_cluster(cluster), grouping)

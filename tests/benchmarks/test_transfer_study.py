@@ -216,8 +216,8 @@ def test_what_was_trained_on_the_graph_is_what_places_it(folders, monkeypatch):
     [
         ("--families nope", "family:nope: no such family"),
         ("--clusters nope", "nope: no such file, and no bundled name"),
-        ("--groups 0", "--groups 0: expected auto, or a whole number from 1"),
-        ("--groups few", "--groups few: expected auto"),
+        ("--groups 0", "--groups 0: expected auto, fine, or a whole number from 1"),
+        ("--groups few", "--groups few: expected auto, fine"),
         ("--policy nope", "nope: no run directory, and no bundled policy"),
         ("--policy =pairwise", "--policy =pairwise: expected NAME=DIR"),
         ("--budgets nan", "--budgets nan: expected seconds, more than 0"),
