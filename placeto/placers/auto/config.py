@@ -30,6 +30,8 @@ class AutoConfig:
         last_temperature: of the search; geometric between.
         coarse_groups: of more groups than this, several are placed together at first; what found
             this is then refined group by group.
+        coarse_ratio: how many groups are one, about, at first; where that leaves more than
+            `coarse_groups`, these are placed in the same way.
         coarse_share: of what is left of the budget after the first answer, for that.
         refining_temperature: the first, of the search that refines; otherwise as
             `first_temperature`.
@@ -44,6 +46,7 @@ class AutoConfig:
     first_temperature: float = 0.02
     last_temperature: float = 0.0003
     coarse_groups: int = 128
+    coarse_ratio: float = 2.6
     coarse_share: float = 0.5
     refining_temperature: float = 0.005
     exchanges: int = 5
@@ -58,6 +61,8 @@ class AutoConfig:
             raise PlacetoError(f"max_evaluations is {self.max_evaluations}, expected 1 or more")
         if self.coarse_groups < 1:
             raise PlacetoError(f"coarse_groups is {self.coarse_groups}, expected 1 or more")
+        if not self.coarse_ratio > 1:
+            raise PlacetoError(f"coarse_ratio is {self.coarse_ratio}, expected more than 1")
         if not 0 < self.coarse_share < 1:
             raise PlacetoError(f"coarse_share is {self.coarse_share}, expected between 0 and 1")
         least = min(self.first_temperature, self.refining_temperature)

@@ -37,9 +37,10 @@ def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfi
     sweeps, as far as the budget lets these begin and end. What found the best placement is
     `incumbent.found_by`.
 
-    Where there are many groups, all of this is first done with fewer, of several groups each, as
-    multilevel partitioners do (Karypis & Kumar 1998): moves of single groups would take long to
-    get anywhere. Then the search goes on with the groups as they are, less hot.
+    Where there are many groups, all of this is first done with fewer, of several groups each, and
+    with fewer still before that, as multilevel partitioners do (Karypis & Kumar 1998): moves of
+    single groups would take long to get anywhere. Then the search goes on with the groups as they
+    are, less hot.
 
     Args:
         incumbent: what is offered to.
@@ -76,10 +77,14 @@ def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: Auto
     share, count = config.coarse_share, config.max_evaluations
     if count is not None:
         count = max(int(share * (count - incumbent.evaluations)), 1)
-    with coarser_incumbent(incumbent, config.coarse_groups, share) as coarse:
+    least = config.coarse_groups
+    wanted = max(int(incumbent.problem.num_groups / config.coarse_ratio), least)
+    with coarser_incumbent(incumbent, wanted, share) as coarse:
         # What joins no groups that differ in their devices may leave more groups than wanted.
-        groups = max(config.coarse_groups, coarse.problem.num_groups)
-        place_auto(coarse, rng, replace(config, coarse_groups=groups, max_evaluations=count))
+        groups = coarse.problem.num_groups
+        if wanted == least or groups > wanted:
+            least = max(least, groups)
+        place_auto(coarse, rng, replace(config, coarse_groups=least, max_evaluations=count))
 
 
 def _spent(incumbent: Incumbent, config: AutoConfig) -> bool:

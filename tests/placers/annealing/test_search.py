@@ -214,6 +214,7 @@ def test_an_interrupt_leaves_the_best_placement_so_far(nmt, monkeypatch, calls):
         best.append(outcomes.step_time[outcomes.feasible].min())
         return outcomes
 
+    search.prepare()  # which no test is to interrupt
     monkeypatch.setattr(base, "simulate_many", interrupted)
     placement = place(nmt, "annealing", budget_seconds=60)
     assert placement.interrupted

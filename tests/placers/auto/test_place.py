@@ -153,9 +153,29 @@ def test_many_groups_are_first_placed_several_together(nmt, monkeypatch):
 
     monkeypatch.setattr(module, "search", search)
     settings = {"first_temperature": 0.03, "refining_temperature": 0.01}
-    found(nmt, 1000, coarse_groups=8, **settings)
+    found(nmt, 1000, coarse_groups=8, coarse_ratio=4, **settings)
+    found(nmt, 1000, coarse_groups=8, coarse_ratio=2.5, **settings)
     found(nmt, 1000, coarse_groups=32, **settings)
-    assert searched == [(8, 0.03), (32, 0.01), (32, 0.03)]
+    assert searched[:2] == [(8, 0.03), (32, 0.01)]
+    assert searched[2:5] == [(8, 0.03), (12, 0.01), (32, 0.01)]
+    assert searched[5:] == [(32, 0.03)]
+
+
+def test_groups_that_cannot_be_joined_as_wanted_are_coarsened_once(monkeypatch):
+    depth = []
+
+    def coarser_incumbent(incumbent, *rest, original=module.coarser_incumbent):
+        depth.append(incumbent.problem.num_groups)
+        return original(incumbent, *rest)
+
+    monkeypatch.setattr(module, "coarser_incumbent", coarser_incumbent)
+    names = [f"op{number}" for number in range(12)]
+    graph = make_graph(dict.fromkeys(names, 1.0))
+    problem = PlacementProblem(
+        graph, make_cluster(3), "none", pins={group: group % 3 for group in range(9)}
+    )
+    found(problem, 1000, coarse_groups=2, coarse_ratio=4)
+    assert depth == [12]
 
 
 @pytest.mark.parametrize("chunks", [0, 1, 4])
@@ -168,6 +188,7 @@ def test_an_interrupt_leaves_the_best_placement_so_far(nmt, monkeypatch, chunks)
         original(task, chain, *rest)
         best.append(chain.numbers[BEST_STEP_TIME])
 
+    prepare()  # which no test is to interrupt
     monkeypatch.setattr(search, "run_chain", interrupted)
     placement = place(nmt, "auto", budget_seconds=60, settings={"chains": 1, "policy": "none"})
     assert placement.interrupted
@@ -243,6 +264,7 @@ def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
         ({"first_temperature": 1e-4}, "temperatures fall from 0.0001 and 0.005 to 0.0003"),
         ({"refining_temperature": 1e-4}, "temperatures fall from 0.02 and 0.0001 to 0.0003"),
         ({"coarse_groups": 0}, "coarse_groups is 0"),
+        ({"coarse_ratio": 1.0}, "coarse_ratio is 1.0"),
         ({"coarse_share": 1.0}, "coarse_share is 1.0"),
         ({"last_temperature": 0.0}, "temperatures fall from 0.02 and 0.005 to 0.0"),
     ],
