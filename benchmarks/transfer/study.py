@@ -1,7 +1,6 @@
 """The runs of the study: which there are, and doing those that are missing, one after the other."""
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.study import machine
+from benchmarks.transfer.results import read_results, write_results
 from placeto import PlacementProblem, load_cluster, load_graph
-from placeto.files import write_bytes
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
 from placeto.placers import NotApplicable, place
@@ -122,7 +121,7 @@ def conduct(
     Raises:
         SystemExit: the file has results of another policy of the same name.
     """
-    document = json.loads(path.read_text()) if path.exists() else {"policies": {}, "runs": []}
+    document = read_results(path) if path.exists() else {"policies": {}, "runs": []}
     cards = {name: card(source) for name, source in plan.policies.items()}
     for name in cards:
         if document["policies"].get(name, cards[name])["digest"] != cards[name]["digest"]:
@@ -145,8 +144,7 @@ def conduct(
             "policies": document["policies"] | cards,
             "runs": [*document["runs"], done],
         }
-        lines = json.dumps(document).replace('{"family"', '\n{"family"')  # a run a line
-        write_bytes(path, lines.encode() + b"\n")
+        write_results(path, document)
     return document
 
 
@@ -182,7 +180,7 @@ def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
         else:
             _train(incumbent, trained, method, seed)
     except NotApplicable as error:
-        return {**run, "note": str(error), "step_time": None, "feasible": False}
+        return {**run, "note": str(error), **_found(incumbent, incumbent.seconds)}
     return {**run, "note": "", **_found(incumbent, incumbent.seconds)}
 
 

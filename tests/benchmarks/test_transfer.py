@@ -1,4 +1,3 @@
-import json
 import math
 
 import pytest
@@ -15,6 +14,7 @@ from benchmarks.transfer.points import (
     ratios,
     searched,
 )
+from benchmarks.transfer.results import read_results
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY
 
 ALL = {"digest": "1", "families": [*FAMILIES], "clusters": ["k80x2"]}
@@ -175,13 +175,13 @@ def test_searches_by_family():
 
 
 def test_the_page_is_that_of_the_results():
-    document = json.loads((FOLDER / "transfer.json").read_text())
+    document = read_results(FOLDER / "transfer.json")
     assert (FOLDER / "transfer.md").read_text() == page.page(document, PLANNED)
     assert (FOLDER / "transfer_short.md").read_text() == page.summary(document)
 
 
 def test_what_the_readme_says_of_the_goals():
-    found = points(json.loads((FOLDER / "transfer.json").read_text()))
+    found = points(read_results(FOLDER / "transfer.json"))
     reached = {}
     for groups in study.GROUPS:
         for budget in study.BUDGETS:

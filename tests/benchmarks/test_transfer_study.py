@@ -10,10 +10,11 @@ import pytest
 from benchmarks.transfer import __main__ as command
 from benchmarks.transfer import study
 from benchmarks.transfer.__main__ import policies
+from benchmarks.transfer.results import read_results, write_results
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, REFINED, Plan
 from benchmarks.transfer.study import test_graphs as graphs_of
 from placeto.envs import generator
-from placeto.placers import PLACERS, Placer
+from placeto.placers import PLACERS, NotApplicable, Placer
 from placeto.placers.configs import PairwisePlacerConfig
 from placeto.placers.settings import Configurable
 from placeto.training import train
@@ -122,11 +123,11 @@ def test_a_run_that_was_done_is_not_done_again(tmp_path, folders):
 
     with pytest.raises(KeyboardInterrupt):
         study.conduct(plan, path, until_interrupted)
-    assert len(json.loads(path.read_text())["runs"]) == 3
+    assert len(read_results(path)["runs"]) == 3
     done = study.conduct(plan, path, until_interrupted)
     methods = [*HEURISTICS, GREEDY, BEST_OF, REFINED]
     assert asked == [*methods[:3], "interrupted", *methods[3:]]
-    assert json.loads(path.read_text()) == done
+    assert read_results(path) == done
     # Another plan's runs come on top, and those that are there stay.
     wider = study.conduct(replace(plan, graphs=2), path, until_interrupted)
     assert wider["runs"][: len(methods)] == done["runs"]
@@ -137,7 +138,7 @@ def test_a_run_that_was_done_is_not_done_again(tmp_path, folders):
 def test_results_of_another_policy_of_the_same_name(tmp_path, folders):
     path = tmp_path / "transfer.json"
     old = {"all": {**study.card(folders["all"]), "digest": "other"}}
-    path.write_text(json.dumps({"policies": old, "runs": []}))
+    write_results(path, {"policies": old, "runs": []})
     with pytest.raises(SystemExit, match="has results of another policy all; give this one"):
         study.conduct(Plan({"all": folders["all"]}, ["ptb"], ["k80x2"], ["auto"], 1), path)
 
@@ -239,3 +240,23 @@ def test_options_that_cannot_be_are_one_line_before_anything_is_run(
 
 def test_policies_of_the_command_line():
     assert policies(["pairwise", "two=runs/two"]) == {"pairwise": "pairwise", "two": "runs/two"}
+
+
+def test_a_placer_that_does_not_apply_leaves_a_note(folders, monkeypatch, tmp_path):
+    def place(*arguments, **settings):
+        raise NotApplicable("etf: not here")
+
+    monkeypatch.setattr(study, "place", place)
+    plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["fine"], 1, (1.0,), ())
+    wanted = next(each for each in plan.runs() if each["method"] == "etf")
+    run = study.perform(plan, wanted)
+    assert {**run, "wall_seconds": 0} == {
+        **wanted,
+        "note": "etf: not here",
+        "step_time": None,
+        "feasible": False,
+        "evaluations": 0,
+        "wall_seconds": 0,
+    }
+    write_results(tmp_path / "t.json", {"policies": {}, "runs": [run]})
+    assert read_results(tmp_path / "t.json") == {"policies": {}, "runs": [run]}
