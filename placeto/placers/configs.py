@@ -9,8 +9,9 @@ from placeto.placers.auto.config import NO_POLICY, AutoConfig
 from placeto.placers.settings import Configurable
 from placeto.training.config import ColocRLConfig, HierarchicalConfig, TrainingConfig
 
-# Of the policies that ship.
+# Of the policies that ship, and as many groups as that has learned with.
 DEFAULT_POLICY = "pairwise"
+COARSE_GROUPS = AutoConfig.coarse_groups
 
 # Schedules follow the clock, the seed comes of the placer's generator, and no run is left.
 BY_THE_PLACER = ("updates", "seed", "checkpoint_every")
@@ -48,16 +49,19 @@ class PairwisePlacerConfig:
             devices only.
         batches: of samples; 0 until the budget ends, with fewer samples where these would take
             long.
+        coarse_groups: of more groups than this, several are placed together; the best such
+            placement is refined by sweeps over the groups as they are.
     """
 
     policy: str = DEFAULT_POLICY
     samples: int = 16
     batches: int = 0
+    coarse_groups: int = COARSE_GROUPS
 
     def __post_init__(self) -> None:
-        for name in ("samples", "batches"):
-            if getattr(self, name) < 0:
-                raise PlacetoError(f"{name} is {getattr(self, name)}, expected 0 or more")
+        for name, least in (("samples", 0), ("batches", 0), ("coarse_groups", 1)):
+            if getattr(self, name) < least:
+                raise PlacetoError(f"{name} is {getattr(self, name)}, expected {least} or more")
 
 
 ANNEALING = Configurable(AnnealingConfig())

@@ -1,7 +1,8 @@
 """The pairwise policy, trained beforehand: it places graphs that it has never seen."""
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from placeto.initial import all_on, random_placement
 from placeto.models.scoring import embedding_of, weights_of
 from placeto.models.stored import StoredPolicy, read_pairwise
 from placeto.placers.base import Incumbent
+from placeto.placers.coarser import coarser_incumbent
 from placeto.placers.configs import PairwisePlacerConfig
 from placeto.problem import PlacementProblem
 from placeto.training.sweeps import Guide, Sweeps, play, untold
@@ -24,7 +26,7 @@ MEMORY_PENALTY = 2.0  # s a GiB
 ONE_SWEEP, FOUR_SWEEPS = (1.0,), (1.0, 0.5, 0.25, 0.0)
 
 
-def guide(problem: PlacementProblem, policy: StoredPolicy) -> Guide:
+def guide(policy: StoredPolicy, problem: PlacementProblem) -> Guide:
     """A stored pairwise policy made ready for a problem."""
     table = embedding_of(policy.arrays, group_graph(problem), policy.card["policy"]["rounds"])
     return Guide(wiring(problem), weights_of(policy.arrays), table)
@@ -36,7 +38,8 @@ def place_pairwise(
     """Places by a trained policy alone: greedy sweeps, then drawn ones until the budget ends.
 
     What is drawn are episodes of four sweeps, from the best device or the best placement known and
-    from random placements. A sweep that has begun is ended, whatever the budget.
+    from random placements. A sweep that has begun is ended, whatever the budget. Of many groups,
+    several are placed together, and what is found so is refined; see `few_groups`.
 
     Args:
         incumbent: what is offered to.
@@ -46,28 +49,67 @@ def place_pairwise(
     Raises:
         PlacetoError: there is no such policy.
     """
-    problem = incumbent.problem
-    ready = guide(problem, stored(config.policy))
-    incumbent.offer_many([all_on(problem, device) for device in range(problem.num_devices)])
-    assert incumbent.devices is not None
-    single = incumbent.devices
-    if incumbent.expired:
+    ready_for = partial(guide, stored(config.policy))
+    with few_groups(incumbent, config.coarse_groups, ready_for) as (few, ready, refine):
+        problem = few.problem
+        few.offer_many([all_on(problem, device) for device in range(problem.num_devices)])
+        assert few.devices is not None
+        single = few.devices
+        if few.expired:
+            return
+        offer_greedy(few, ready, single)
+        refine()
+        timed = not config.batches  # a number of batches is told to get the same placement again
+        samples = min(config.samples, FIRST_SAMPLES) if timed else config.samples
+        batch = 0
+        while config.samples and not few.expired and batch != (config.batches or -1):
+            # In turn from one device, as it has learned, and from the best placement known.
+            later = batch % 2 == 1
+            starts = scattered(problem, few.devices if later else single, rng, samples)
+            began = few.seconds
+            offer_drawn(few, ready, starts, rng, FOUR_SWEEPS, later)
+            batch += 1
+            if timed:
+                seconds = max(few.seconds - began, TINY)
+                samples = max(min(int(samples * BATCH_SECONDS / seconds), config.samples), 1)
+            refine()
+            best = format_seconds(incumbent.step_time)
+            incumbent.progress(f"pairwise: {batch} batches, best {best}")
+
+
+@contextmanager
+def few_groups(
+    incumbent: Incumbent, coarse_groups: int, ready_for: Callable[[PlacementProblem], Guide]
+) -> Iterator[tuple[Incumbent, Guide, Callable[[], None]]]:
+    """What a policy is to place first, and what refines it: policies have learned with few groups.
+
+    Where there are more, they place several together, as multilevel partitioners do (Karypis &
+    Kumar 1998); the best such placement is refined by greedy sweeps over the groups as they are.
+
+    Args:
+        incumbent: what is offered to.
+        coarse_groups: how many groups are few.
+        ready_for: makes the policy ready for a problem.
+
+    Returns:
+        An incumbent with few groups, the policy ready for it, and what refines its best placement
+        where that is a new one: nothing to do where the groups are few already.
+    """
+    ready = ready_for(incumbent.problem)
+    if incumbent.problem.num_groups <= coarse_groups:
+        yield incumbent, ready, lambda: None
         return
-    offer_greedy(incumbent, ready, single)
-    timed = not config.batches  # a number of batches is told to get the same placement again
-    samples = min(config.samples, FIRST_SAMPLES) if timed else config.samples
-    batch = 0
-    while config.samples and not incumbent.expired and batch != (config.batches or -1):
-        # In turn from one device, as it has learned, and from the best placement known.
-        later = batch % 2 == 1
-        starts = scattered(problem, incumbent.devices if later else single, rng, samples)
-        began = incumbent.seconds
-        offer_drawn(incumbent, ready, starts, rng, FOUR_SWEEPS, later)
-        batch += 1
-        if timed:
-            seconds = max(incumbent.seconds - began, TINY)
-            samples = max(min(int(samples * BATCH_SECONDS / seconds), config.samples), 1)
-        incumbent.progress(f"pairwise: {batch} batches, best {format_seconds(incumbent.step_time)}")
+    refined: Ints | None = None
+    with coarser_incumbent(incumbent, coarse_groups) as coarse:
+
+        def refine() -> None:
+            nonlocal refined
+            best = coarse.devices
+            if best is not None and best is not refined and not coarse.expired:
+                refined = best
+                offer_greedy(incumbent, ready, best[coarse.group_of])
+
+        yield coarse, ready_for(coarse.problem), refine
 
 
 def offer_greedy(incumbent: Incumbent, ready: Guide, start: Ints) -> None:

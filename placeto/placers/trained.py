@@ -1,6 +1,7 @@
 """What a trained policy finds: as it is, and trained further on the problem."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -10,8 +11,15 @@ from placeto.graph import Ints
 from placeto.initial import all_on
 from placeto.models.pairwise import PairwisePolicy
 from placeto.placers.base import Incumbent, NotApplicable
+from placeto.placers.configs import COARSE_GROUPS
 from placeto.placers.learned import trainer_for
-from placeto.placers.pairwise import FOUR_SWEEPS, offer_drawn, offer_greedy, scattered
+from placeto.placers.pairwise import (
+    FOUR_SWEEPS,
+    few_groups,
+    offer_drawn,
+    offer_greedy,
+    scattered,
+)
 from placeto.problem import PlacementProblem
 from placeto.training.config import LearningConfig
 from placeto.training.sweeps import Guide
@@ -40,14 +48,18 @@ def place_zero_shot(
         NotApplicable: further sweeps are asked of a policy that is not a pairwise one.
     """
     if isinstance(trained.policy, PairwisePolicy):
-        ready, single = _guide(incumbent.problem, trained.policy), _best_device(incumbent)
-        offer_greedy(incumbent, ready, single)
-        rng, drawn = np.random.default_rng(seed), samples - 1
-        if drawn and refined:
-            starts = scattered(incumbent.problem, single, rng, drawn)
-            offer_drawn(incumbent, ready, starts, rng, FOUR_SWEEPS)
-        elif drawn:
-            offer_drawn(incumbent, ready, np.tile(single, (drawn, 1)), rng)
+        ready_for = partial(_guide, trained.policy)
+        with few_groups(incumbent, COARSE_GROUPS, ready_for) as (few, ready, refine):
+            single = _best_device(few)
+            offer_greedy(few, ready, single)
+            refine()
+            rng, drawn = np.random.default_rng(seed), samples - 1
+            if drawn and refined:
+                starts = scattered(few.problem, single, rng, drawn)
+                offer_drawn(few, ready, starts, rng, FOUR_SWEEPS)
+            elif drawn:
+                offer_drawn(few, ready, np.tile(single, (drawn, 1)), rng)
+            refine()
         return
     if refined:
         raise NotApplicable("only what a pairwise policy finds is refined by further sweeps")
@@ -94,14 +106,14 @@ def _train(incumbent: Incumbent, trainer: Trainer, placements: int) -> Trained:
         trainer.step(trainer.episodes / placements)
         incumbent.evaluations = before + trainer.evaluations
     if isinstance(trainer.policy, PairwisePolicy):
-        ready = _guide(incumbent.problem, trainer.policy)
+        ready = _guide(trainer.policy, incumbent.problem)
         offer_greedy(incumbent, ready, _best_device(incumbent))
     else:
         trainer.roll_out(0, episodes=1, greedy=True)
     return Trained(trainer.policy, trainer.config, {})
 
 
-def _guide(problem: PlacementProblem, policy: PairwisePolicy) -> Guide:
+def _guide(policy: PairwisePolicy, problem: PlacementProblem) -> Guide:
     """The network of a policy made ready for a problem."""
     table = policy.embed(group_graph(problem)).detach().numpy()
     return Guide(wiring(problem), policy.weights(), table)

@@ -11,6 +11,7 @@ from placeto import PlacetoError, load_cluster, load_graph, simulate
 from placeto.envs import generator
 from placeto.initial import all_on
 from placeto.placers import Incumbent, pairwise
+from placeto.placers.coarser import coarser
 from placeto.placers.configs import PairwisePlacerConfig
 from placeto.placers.pairwise import (
     guide,
@@ -42,9 +43,12 @@ def placed(problem, config, seed=0, budget=1e9, **options):
 
 
 @settings(max_examples=40)
-@given(problem=pinned(max_ops=16), samples=st.integers(0, 3))
-def test_allowed_and_never_worse_than_one_device(policy, problem, samples):
-    found = placed(problem, PairwisePlacerConfig(policy, samples, batches=2))
+@given(
+    problem=pinned(max_ops=16), samples=st.integers(0, 3), coarse_groups=st.sampled_from([3, 128])
+)
+def test_allowed_and_never_worse_than_one_device(policy, problem, samples, coarse_groups):
+    config = PairwisePlacerConfig(policy, samples, 2, coarse_groups)
+    found = placed(problem, config)
     assert problem.allowed[np.arange(problem.num_groups), found.devices].all()
     for group, device in problem.pins.items():
         assert found.devices[group] == device
@@ -56,7 +60,7 @@ def test_allowed_and_never_worse_than_one_device(policy, problem, samples):
     if outcomes.feasible.any():
         assert found.feasible
         assert found.step_time <= outcomes.step_time[outcomes.feasible].min()
-    again = placed(problem, PairwisePlacerConfig(policy, samples, batches=2))
+    again = placed(problem, config)
     assert again.devices.tolist() == found.devices.tolist()
     assert again.evaluations == found.evaluations
 
@@ -112,6 +116,40 @@ def test_what_does_not_fit_on_one_device_is_split(policy):
     assert placed(problem, PairwisePlacerConfig(policy, samples=8, batches=4)).feasible
 
 
+def test_of_many_groups_several_are_placed_together_and_the_best_is_refined(policy, monkeypatch):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 40)
+    events, greedy, drawn = [], pairwise.offer_greedy, pairwise.offer_drawn
+
+    def offer_greedy(incumbent, ready, start):
+        before = incumbent.step_time
+        greedy(incumbent, ready, start)
+        events.append((incumbent.problem.num_groups, start, before, incumbent.step_time))
+
+    def offer_drawn(incumbent, *arguments):
+        before = incumbent.step_time
+        drawn(incumbent, *arguments)
+        events.append((0, None, before, incumbent.step_time))
+
+    monkeypatch.setattr(pairwise, "offer_greedy", offer_greedy)
+    monkeypatch.setattr(pairwise, "offer_drawn", offer_drawn)
+    found = placed(problem, PairwisePlacerConfig(policy, 4, 8, coarse_groups=10))
+    assert [groups for groups, *_ in events[:2]] == [10, 40]
+    group_of = coarser(problem, 10)[1]
+    refined = 1
+    for (groups, _, before, now), then in itertools.pairwise([*events[1:], (0, None, 0, 0)]):
+        # What improves nothing with few groups leaves nothing to refine.
+        if groups == 0:
+            assert (then[0] == 40) == (now < before)
+            refined += now < before
+    assert refined > 1
+    for groups, start, _, now in events:
+        if groups == 40:
+            coarse = [start[group_of == group] for group in range(10)]
+            assert all(len(set(devices)) == 1 for devices in coarse)
+            assert now <= simulate(problem, start).step_time
+    assert found.step_time == min(now for groups, *_, now in events if groups == 40)
+
+
 def test_nothing_more_is_drawn_once_the_budget_is_spent(policy):
     class Clock:
         now = 0.0
@@ -142,7 +180,7 @@ def test_greedy_sweeps_end_where_they_no_longer_improve(policy, monkeypatch, sta
 
     monkeypatch.setattr(pairwise, "play", play)
     incumbent = Incumbent(problem, 1e9)
-    offer_greedy(incumbent, guide(problem, stored(policy)), all_on(problem, start))
+    offer_greedy(incumbent, guide(stored(policy), problem), all_on(problem, start))
     costs = [float(played.best_cost[0]) for _, played in sweeps]
     assert len(costs) >= 2
     assert all(later < earlier for earlier, later in itertools.pairwise(costs[:-1]))
@@ -182,7 +220,7 @@ def test_an_episode_goes_on_from_the_best_of_its_last_sweep(policy, monkeypatch)
         return played
 
     monkeypatch.setattr(pairwise, "play", play)
-    offer_drawn(incumbent, guide(problem, stored(policy)), starts, rng, (1.0, 0.1, 0.0))
+    offer_drawn(incumbent, guide(stored(policy), problem), starts, rng, (1.0, 0.1, 0.0))
     assert [decided for _, _, decided, _ in sweeps] == [False, True, True]
     assert sweeps[0][0] is starts
     for (_, _, _, before), (start, *_) in itertools.pairwise(sweeps):
@@ -215,7 +253,7 @@ def test_in_turn_from_the_best_device_and_from_the_best_placement_known(policy, 
 
 def test_no_sweep_is_begun_once_the_budget_is_spent(policy):
     problem = generator.diamond()
-    ready = guide(problem, stored(policy))
+    ready = guide(stored(policy), problem)
     incumbent = Incumbent(problem, 0.0)
     starts = all_on(problem, 0)[None]
     offer_drawn(incumbent, ready, starts, np.random.default_rng(0), (0.0, 0.0))
@@ -238,7 +276,14 @@ def test_no_such_policy():
         placed(generator.diamond(), PairwisePlacerConfig("nothing"))
 
 
-@pytest.mark.parametrize("wrong", [{"samples": -1}, {"batches": -2}])
-def test_settings_that_cannot_be_are_refused(wrong):
-    with pytest.raises(PlacetoError, match=f"{next(iter(wrong))} is -"):
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ({"samples": -1}, "samples is -1, expected 0 or more"),
+        ({"batches": -2}, "batches is -2, expected 0 or more"),
+        ({"coarse_groups": 0}, "coarse_groups is 0, expected 1 or more"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong, expected):
+    with pytest.raises(PlacetoError, match=expected):
         PairwisePlacerConfig(**wrong)

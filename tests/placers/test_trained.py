@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from placeto import PlacetoError, place
+from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place
 from placeto.envs import generator
 from placeto.models.pairwise import PairwisePolicy, PairwiseShape
 from placeto.placers.base import Incumbent, NotApplicable
@@ -96,16 +96,21 @@ def test_a_policy_of_another_size():
         place_zero_shot(Incumbent(generator.unequal(), math.inf), trained, 0)
 
 
-@pytest.mark.parametrize("problem", [generator.unequal(), generator.diamond()])
-def test_a_pairwise_policy_does_what_its_placer_does(tmp_path, problem):
+MANY_GROUPS = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 200)
+
+
+@pytest.mark.parametrize("samples", [0, 3])
+@pytest.mark.parametrize("problem", [generator.unequal(), generator.diamond(), MANY_GROUPS])
+def test_a_pairwise_policy_does_what_its_placer_does(tmp_path, problem, samples):
     trained = pairwise()
     save_policy(tmp_path, trained.policy, {})
     incumbent = Incumbent(problem, math.inf)
-    place_zero_shot(incumbent, trained, seed=0)
-    settings = {"policy": str(tmp_path), "samples": 0}
-    placed = place(problem, "pairwise", settings=settings)
+    place_zero_shot(incumbent, trained, 0, 1 + samples, refined=True)
+    settings = {"policy": str(tmp_path), "samples": samples, "batches": 1}
+    placed = place(problem, "pairwise", seed=0, settings=settings)
     assert incumbent.step_time == placed.step_time
     assert incumbent.devices.tolist() == placed.devices.tolist()
+    assert incumbent.evaluations == placed.evaluations
 
 
 def test_samples_of_a_pairwise_policy(monkeypatch):

@@ -10,10 +10,10 @@ import numpy as np
 from placeto.cluster import load_cluster
 from placeto.errors import PlacetoError
 from placeto.initial import all_on
-from placeto.placers.auto.coarser import coarser_incumbent
 from placeto.placers.auto.config import NO_POLICY, AutoConfig
 from placeto.placers.auto.search import search, unguided
 from placeto.placers.base import Incumbent
+from placeto.placers.coarser import coarser_incumbent
 from placeto.placers.etf import place_etf
 from placeto.placers.expert import place_expert
 from placeto.placers.heft import place_heft
@@ -37,10 +37,11 @@ def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfi
     sweeps, as far as the budget lets these begin and end. What found the best placement is
     `incumbent.found_by`.
 
-    Where there are many groups, all of this is first done with fewer, of several groups each, and
-    with fewer still before that, as multilevel partitioners do (Karypis & Kumar 1998): moves of
-    single groups would take long to get anywhere. Then the search goes on with the groups as they
-    are, less hot.
+    Where there are many groups, after the heuristics all of this is first done with fewer, of
+    several groups each, and with fewer still before that, as multilevel partitioners do (Karypis &
+    Kumar 1998): moves of single groups would take long to get anywhere, and sweeps of the policy,
+    which has learned with few groups, would find less. Then the search goes on with the groups as
+    they are, less hot.
 
     Args:
         incumbent: what is offered to.
@@ -60,14 +61,13 @@ def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfi
         run(incumbent, rng)
         if _spent(incumbent, config):
             return
-    many = incumbent.problem.num_groups > config.coarse_groups
     ready = _policy(incumbent, config)
-    if ready is not None:
-        incumbent.part = "pairwise"
-        _offer_policy(incumbent, ready, rng, replace(config, samples=0) if many else config)
-    if many and not _spent(incumbent, config):
+    if incumbent.problem.num_groups > config.coarse_groups:
         _place_coarsely(incumbent, rng, config)
         config = replace(config, first_temperature=config.refining_temperature)
+    elif ready is not None:
+        incumbent.part = "pairwise"
+        _offer_policy(incumbent, ready, rng, config)
     incumbent.part = "search"
     search(incumbent, rng, ready or unguided(incumbent.problem), config)
 
@@ -106,7 +106,7 @@ def _policy(incumbent: Incumbent, config: AutoConfig) -> Guide | None:
     if config.policy == NO_POLICY:
         return None
     try:
-        return guide(incumbent.problem, stored(config.policy))
+        return guide(stored(config.policy), incumbent.problem)
     except PlacetoError as error:
         if config.policy != AutoConfig.policy:
             raise

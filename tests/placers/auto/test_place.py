@@ -128,7 +128,7 @@ def test_no_part_begins_once_the_placements_are_spent(nmt, evaluations):
     ends = (4, 5, 6, 8)
     spent = found(nmt, evaluations, coarse_groups=8).evaluations
     assert spent == next((end for end in ends if end >= evaluations), spent)
-    if evaluations > ends[-1]:  # the best devices once more, and in the coarser problem
+    if evaluations > ends[-1]:  # the best devices once more, in the coarser problem
         assert spent <= evaluations + nmt.num_devices
 
 
@@ -344,7 +344,7 @@ def test_preparing_runs_every_part(monkeypatch):
 
         return running
 
-    first, then = ["place_etf", "place_heft", "offer_greedy"], ["offer_drawn", "search"]
+    first, then = ["place_etf", "place_heft"], ["offer_greedy", "offer_drawn", "search"]
     for name in [*first, "coarser_incumbent", *then]:
         monkeypatch.setattr(module, name, noted(name))
     prepare.__wrapped__()

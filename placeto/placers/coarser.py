@@ -33,37 +33,50 @@ def coarser(problem: PlacementProblem, max_groups: int) -> tuple[PlacementProble
     return PlacementProblem(problem.graph, problem.cluster, grouping, pins=pins), group_of
 
 
-class _Coarse(Incumbent):
-    """An incumbent of a coarser problem; all that it takes, the finer one is offered as well."""
+class CoarseIncumbent(Incumbent):
+    """An incumbent of a coarser problem; all that it takes, the finer one is offered as well.
+
+    Attributes:
+        group_of: (num_groups of the finer problem,) the coarser group of each group.
+    """
 
     def __init__(
         self, problem: PlacementProblem, finer: Incumbent, group_of: Ints, budget_seconds: float
     ) -> None:
         super().__init__(problem, budget_seconds, finer.progress, finer.clock)
         self.started = finer.started
-        self.finer, self.group_of, self.before = finer, group_of, finer.evaluations
+        self.group_of = group_of
+        self._finer, self._told = finer, 0
 
     def take(self, many: Ints, outcomes: Outcomes) -> None:
         """Keeps the best of placements, and offers all of them to the finer incumbent."""
+        self.tell()
         super().take(many, outcomes)
-        self.finer.part = self.part
-        self.finer.evaluations = self.before + self.evaluations - len(many)
-        self.finer.take(np.asarray(many)[:, self.group_of], outcomes)
+        self._finer.part = self.part
+        self._finer.take(np.asarray(many)[:, self.group_of], outcomes)
+        self._told = self.evaluations
+
+    def tell(self) -> None:
+        """Tells the finer incumbent how many placements were simulated elsewhere."""
+        self._finer.evaluations += self.evaluations - self._told
+        self._told = self.evaluations
 
 
 @contextmanager
-def coarser_incumbent(finer: Incumbent, max_groups: int, share: float) -> Iterator[Incumbent]:
+def coarser_incumbent(
+    finer: Incumbent, max_groups: int, share: float = 1.0
+) -> Iterator[CoarseIncumbent]:
     """An incumbent of the coarser problem, for a share of what is left of the budget.
 
     Args:
-        finer: is offered what the other one takes.
+        finer: is offered what the other one takes; it may be offered others meanwhile.
         max_groups: see `coarser`.
         share: from 0 to 1.
     """
     problem, group_of = coarser(finer.problem, max_groups)
     now = finer.seconds
-    coarse = _Coarse(problem, finer, group_of, now + share * (finer.budget_seconds - now))
+    coarse = CoarseIncumbent(problem, finer, group_of, now + share * (finer.budget_seconds - now))
     try:
         yield coarse
     finally:
-        finer.evaluations = coarse.before + coarse.evaluations
+        coarse.tell()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from placeto import simulate
 from placeto.placers import Incumbent
-from placeto.placers.auto.coarser import coarser, coarser_incumbent
+from placeto.placers.coarser import coarser, coarser_incumbent
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import pinned
 
@@ -31,10 +31,12 @@ def test_the_finer_problem_gets_the_same_placements(problem, data):
         for _ in range(3):
             coarse.part = "a part"
             coarse.offer([data.draw(st.sampled_from(devices)) for devices in choices])
-        coarse.evaluations += 5  # simulated elsewhere
-    assert finer.evaluations == 7 + 3 + 5
+            coarse.evaluations += 2  # simulated elsewhere
+            finer.evaluations += 1
+    assert finer.evaluations == 7 + 3 * (1 + 2 + 1)
     assert finer.found_by == "a part"
     assert finer.step_time == coarse.step_time
+    assert finer.devices.tolist() == coarse.devices[coarse.group_of].tolist()
     assert finer.peak_memory.tolist() == coarse.peak_memory.tolist()
     assert simulate(problem, finer.devices).step_time == finer.step_time
     assert problem.allowed[np.arange(problem.num_groups), finer.devices].all()
