@@ -84,7 +84,8 @@ def few_groups(
     """What a policy is to place first, and what refines it: policies have learned with few groups.
 
     Where there are more, they place several together, as multilevel partitioners do (Karypis &
-    Kumar 1998); the best such placement is refined by greedy sweeps over the groups as they are.
+    Kumar 1998); the best such placement is refined by greedy sweeps over the groups as they are,
+    if the budget is enough for one.
 
     Args:
         incumbent: what is offered to.
@@ -105,9 +106,15 @@ def few_groups(
         def refine() -> None:
             nonlocal refined
             best = coarse.devices
-            if best is not None and best is not refined and not coarse.expired:
-                refined = best
-                offer_greedy(incumbent, ready, best[coarse.group_of])
+            if best is None or best is refined:
+                return
+            refined, start = best, best[coarse.group_of]
+            incumbent.offer(start)  # the first one takes longer: the problem is made ready
+            began = incumbent.seconds
+            incumbent.offer(start)
+            sweep = incumbent.problem.num_groups * (incumbent.seconds - began)
+            if incumbent.seconds + sweep <= incumbent.budget_seconds:
+                offer_greedy(incumbent, ready, start)
 
         yield coarse, ready_for(coarse.problem), refine
 

@@ -150,6 +150,26 @@ def test_of_many_groups_several_are_placed_together_and_the_best_is_refined(poli
     assert found.step_time == min(now for groups, *_, now in events if groups == 40)
 
 
+@pytest.mark.parametrize(("budget", "swept"), [(41.0, [10]), (42.0, [10, 40])])
+def test_a_sweep_that_the_budget_is_too_short_for_is_left_out(policy, monkeypatch, budget, swept):
+    now, groups, greedy, offer = [0.0], [], pairwise.offer_greedy, Incumbent.offer
+
+    def slow_offer(incumbent, devices):
+        now[0] += 1.0
+        return offer(incumbent, devices)
+
+    def offer_greedy(incumbent, *arguments):
+        groups.append(incumbent.problem.num_groups)
+        greedy(incumbent, *arguments)
+
+    monkeypatch.setattr(Incumbent, "offer", slow_offer)
+    monkeypatch.setattr(pairwise, "offer_greedy", offer_greedy)
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 40)
+    config = PairwisePlacerConfig(policy, samples=0, coarse_groups=10)
+    placed(problem, config, budget=budget, clock=lambda: now[0])
+    assert groups == swept
+
+
 def test_nothing_more_is_drawn_once_the_budget_is_spent(policy):
     class Clock:
         now = 0.0
