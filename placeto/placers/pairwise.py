@@ -92,7 +92,7 @@ def few_groups(
         coarse_groups: how many groups are few.
         ready_for: makes the policy ready for a problem.
 
-    Returns:
+    Yields:
         An incumbent with few groups, the policy ready for it, and what refines its best placement
         where that is a new one: nothing to do where the groups are few already.
     """
