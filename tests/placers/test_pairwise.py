@@ -116,8 +116,8 @@ def test_what_does_not_fit_on_one_device_is_split(policy):
     assert placed(problem, PairwisePlacerConfig(policy, samples=8, batches=4)).feasible
 
 
-def test_of_many_groups_several_are_placed_together_and_the_best_is_refined(policy, monkeypatch):
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 40)
+def test_of_many_groups_several_are_placed_together_and_the_best_is_refined(monkeypatch):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 120)
     events, greedy, drawn = [], pairwise.offer_greedy, pairwise.offer_drawn
 
     def offer_greedy(incumbent, ready, start):
@@ -132,22 +132,22 @@ def test_of_many_groups_several_are_placed_together_and_the_best_is_refined(poli
 
     monkeypatch.setattr(pairwise, "offer_greedy", offer_greedy)
     monkeypatch.setattr(pairwise, "offer_drawn", offer_drawn)
-    found = placed(problem, PairwisePlacerConfig(policy, 4, 8, coarse_groups=10))
-    assert [groups for groups, *_ in events[:2]] == [10, 40]
-    group_of = coarser(problem, 10)[1]
+    found = placed(problem, PairwisePlacerConfig(samples=4, batches=8, coarse_groups=20))
+    assert [groups for groups, *_ in events[:2]] == [20, 120]
+    group_of = coarser(problem, 20)[1]
     refined = 1
     for (groups, _, before, now), then in itertools.pairwise([*events[1:], (0, None, 0, 0)]):
         # What improves nothing with few groups leaves nothing to refine.
         if groups == 0:
-            assert (then[0] == 40) == (now < before)
+            assert (then[0] == 120) == (now < before)
             refined += now < before
     assert refined > 1
     for groups, start, _, now in events:
-        if groups == 40:
-            coarse = [start[group_of == group] for group in range(10)]
+        if groups == 120:
+            coarse = [start[group_of == group] for group in range(20)]
             assert all(len(set(devices)) == 1 for devices in coarse)
             assert now <= simulate(problem, start).step_time
-    assert found.step_time == min(now for groups, *_, now in events if groups == 40)
+    assert found.step_time == min(now for groups, *_, now in events if groups == 120)
 
 
 @pytest.mark.parametrize(("budget", "swept"), [(41.0, [10]), (42.0, [10, 40])])
