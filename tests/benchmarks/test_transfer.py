@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import pytest
 
@@ -201,6 +202,25 @@ def test_what_the_readme_says_of_the_goals():
         ("128", 5.0): (False, False),
         ("128", 30.0): (True, False),
     }
+
+
+def test_what_the_readme_says_of_fine_groups():
+    root = Path(__file__).parents[2]
+    page_text = (FOLDER / "transfer.md").read_text()
+    start = "| `auto, 5 s`, `fine` | "
+    (row,) = [line for line in page_text.splitlines() if line.startswith(start)]
+    *families, together, runs = row.removeprefix(start).removesuffix(" |").split(" | ")
+    assert runs == "128"
+    names = ", ".join(f"{name} {share}" for name, share in zip(FAMILIES, families, strict=True))
+    readme, own_model = (
+        " ".join((root / name).read_text().split())
+        for name in ("README.md", "docs/howto/own_model.md")
+    )
+    assert f"finds {together} of its step time with groups `auto` ({names})" in readme
+    shares = [float(share) for share in families]
+    less = f"[{100 * (1 - max(shares)):.0f} to {100 * (1 - min(shares)):.0f}%"
+    assert f"{less} less time](" in readme
+    assert f"{less} shorter](" in own_model
 
 
 def test_a_family_that_was_left_out():
