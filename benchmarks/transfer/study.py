@@ -49,8 +49,7 @@ class Plan:
         policies: name -> a run directory, or the name of a policy that ships.
         families: whose test graphs.
         clusters: what they are placed on.
-        groups: `auto`, `fine`, or at most how many; policies are trained on graphs with the last
-            alone.
+        groups: `auto`, `fine`, or at most how many.
         graphs: how many of each family's test graphs.
         budgets: seconds of the searches.
         placements: what policies are fine-tuned for; the last is also what one is trained for
@@ -75,10 +74,10 @@ class Plan:
                 for cluster in self.clusters:
                     graph = {"family": family, "graph": names[family][number]}
                     for groups in self.groups:
-                        for run in self._of_problem(family, number, groups):
+                        for run in self._of_problem(family, number):
                             yield {**graph, "cluster": cluster, "groups": groups, **run}
 
-    def _of_problem(self, family: str, number: int, groups: str) -> Iterator[Run]:
+    def _of_problem(self, family: str, number: int) -> Iterator[Run]:
         seen = {name: families_seen(policy(source)) for name, source in self.policies.items()}
         headline = [name for name in self.policies if seen[name] >= set(FAMILIES)]
         for method in HEURISTICS:
@@ -89,7 +88,6 @@ class Plan:
                 yield _run(BEST_OF, name)
         for name in headline[:1]:
             yield _run(REFINED, name)
-        for name in headline[:1] if groups == self.groups[-1] else ():
             for placements in self.placements:
                 yield _run(f"{TUNED} {placements}", name)
             for placements in self.placements[-1:]:

@@ -25,6 +25,8 @@ MEMORY_PENALTY = 2.0  # s a GiB
 # Of an episode's sweeps, by how much the devices are drawn: 1 as likely as the policy has them.
 ONE_SWEEP, FOUR_SWEEPS = (1.0,), (1.0, 0.5, 0.25, 0.0)
 
+ReadyFor = Callable[[PlacementProblem], Guide]  # makes a policy ready for a problem
+
 
 def guide(policy: StoredPolicy, problem: PlacementProblem) -> Guide:
     """A stored pairwise policy made ready for a problem."""
@@ -49,16 +51,16 @@ def place_pairwise(
     Raises:
         PlacetoError: there is no such policy.
     """
-    ready_for = partial(guide, stored(config.policy))
-    with few_groups(incumbent, config.coarse_groups, ready_for) as (few, ready, refine):
-        problem = few.problem
+    ready_for = cache(partial(guide, stored(config.policy)))
+    with few_groups(incumbent, config.coarse_groups) as (few, refine):
+        problem, ready = few.problem, ready_for(few.problem)
         few.offer_many([all_on(problem, device) for device in range(problem.num_devices)])
         assert few.devices is not None
         single = few.devices
         if few.expired:
             return
         offer_greedy(few, ready, single)
-        refine()
+        refine(ready_for)
         timed = not config.batches  # a number of batches is told to get the same placement again
         samples = min(config.samples, FIRST_SAMPLES) if timed else config.samples
         batch = 0
@@ -72,15 +74,15 @@ def place_pairwise(
             if timed:
                 seconds = max(few.seconds - began, TINY)
                 samples = max(min(int(samples * BATCH_SECONDS / seconds), config.samples), 1)
-            refine()
+            refine(ready_for)
             best = format_seconds(incumbent.step_time)
             incumbent.progress(f"pairwise: {batch} batches, best {best}")
 
 
 @contextmanager
 def few_groups(
-    incumbent: Incumbent, coarse_groups: int, ready_for: Callable[[PlacementProblem], Guide]
-) -> Iterator[tuple[Incumbent, Guide, Callable[[], None]]]:
+    incumbent: Incumbent, coarse_groups: int
+) -> Iterator[tuple[Incumbent, Callable[[ReadyFor], None]]]:
     """What a policy is to place first, and what refines it: policies have learned with few groups.
 
     Where there are more, they place several together, as multilevel partitioners do (Karypis &
@@ -90,20 +92,18 @@ def few_groups(
     Args:
         incumbent: what is offered to.
         coarse_groups: how many groups are few.
-        ready_for: makes the policy ready for a problem.
 
     Yields:
-        An incumbent with few groups, the policy ready for it, and what refines its best placement
-        where that is a new one: nothing to do where the groups are few already.
+        An incumbent with few groups, and what refines its best placement, where that is a new one,
+        by a policy that it makes ready: nothing to do where the groups are few already.
     """
-    ready = ready_for(incumbent.problem)
     if incumbent.problem.num_groups <= coarse_groups:
-        yield incumbent, ready, lambda: None
+        yield incumbent, lambda ready_for: None
         return
     refined: Ints | None = None
     with coarser_incumbent(incumbent, coarse_groups) as coarse:
 
-        def refine() -> None:
+        def refine(ready_for: ReadyFor) -> None:
             nonlocal refined
             best = coarse.devices
             if best is None or best is refined:
@@ -114,9 +114,9 @@ def few_groups(
             incumbent.offer(start)
             sweep = incumbent.problem.num_groups * (incumbent.seconds - began)
             if incumbent.seconds + sweep <= incumbent.budget_seconds:
-                offer_greedy(incumbent, ready, start)
+                offer_greedy(incumbent, ready_for(incumbent.problem), start)
 
-        yield coarse, ready_for(coarse.problem), refine
+        yield coarse, refine
 
 
 def offer_greedy(incumbent: Incumbent, ready: Guide, start: Ints) -> None:

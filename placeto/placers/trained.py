@@ -1,7 +1,8 @@
 """What a trained policy finds: as it is, and trained further on the problem."""
 
+import sys
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -21,10 +22,9 @@ from placeto.placers.pairwise import (
     scattered,
 )
 from placeto.problem import PlacementProblem
-from placeto.training.config import LearningConfig
+from placeto.training.config import LearningConfig, PairwiseConfig
 from placeto.training.sweeps import Guide
 from placeto.training.trained import Trained
-from placeto.training.trainer import Trainer
 
 
 def place_zero_shot(
@@ -48,22 +48,23 @@ def place_zero_shot(
         NotApplicable: further sweeps are asked of a policy that is not a pairwise one.
     """
     if isinstance(trained.policy, PairwisePolicy):
-        ready_for = partial(_guide, trained.policy)
-        with few_groups(incumbent, COARSE_GROUPS, ready_for) as (few, ready, refine):
-            single = _best_device(few)
+        ready_for = cache(partial(_guide, trained.policy))
+        with few_groups(incumbent, COARSE_GROUPS) as (few, refine):
+            ready, single = ready_for(few.problem), _best_device(few)
             offer_greedy(few, ready, single)
-            refine()
+            refine(ready_for)
             rng, drawn = np.random.default_rng(seed), samples - 1
             if drawn and refined:
                 starts = scattered(few.problem, single, rng, drawn)
                 offer_drawn(few, ready, starts, rng, FOUR_SWEEPS)
             elif drawn:
                 offer_drawn(few, ready, np.tile(single, (drawn, 1)), rng)
-            refine()
+            refine(ready_for)
         return
     if refined:
         raise NotApplicable("only what a pairwise policy finds is refined by further sweeps")
-    trainer = _trainer(incumbent, trained, seed)
+    config = replace(trained.config, seed=seed)
+    trainer = trainer_for(incumbent, config, trained=trained)
     trainer.roll_out(0, episodes=1, greedy=True)
     if samples > 1:
         trainer.roll_out(0, episodes=samples - 1)
@@ -71,6 +72,8 @@ def place_zero_shot(
 
 def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placements: int) -> Trained:
     """Trains the policy further on the problem; offers what it finds before, meets, and ends with.
+
+    A pairwise policy of many groups is trained with several placed together, as it places them.
 
     Args:
         incumbent: what is offered to.
@@ -86,30 +89,32 @@ def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placemen
         PlacetoError: the policy does not fit the problem.
     """
     place_zero_shot(incumbent, trained, seed)
-    return _train(incumbent, _trainer(incumbent, trained, seed), placements)
+    return _train(incumbent, replace(trained.config, seed=seed), placements, trained)
 
 
 def place_from_scratch(
     incumbent: Incumbent, config: LearningConfig, seed: int, placements: int
 ) -> Trained:
     """Trains a fresh policy on the problem alone, for so many episodes; see `place_fine_tuned`."""
-    return _train(incumbent, trainer_for(incumbent, replace(config, seed=seed)), placements)
+    return _train(incumbent, replace(config, seed=seed), placements)
 
 
-def _trainer(incumbent: Incumbent, trained: Trained, seed: int) -> Trainer:
-    return trainer_for(incumbent, replace(trained.config, seed=seed), trained=trained)
-
-
-def _train(incumbent: Incumbent, trainer: Trainer, placements: int) -> Trained:
-    before = incumbent.evaluations
-    while trainer.episodes < placements:
-        trainer.step(trainer.episodes / placements)
-        incumbent.evaluations = before + trainer.evaluations
-    if isinstance(trainer.policy, PairwisePolicy):
-        ready = _guide(trainer.policy, incumbent.problem)
-        offer_greedy(incumbent, ready, _best_device(incumbent))
-    else:
-        trainer.roll_out(0, episodes=1, greedy=True)
+def _train(
+    incumbent: Incumbent, config: LearningConfig, placements: int, trained: Trained | None = None
+) -> Trained:
+    pairwise = isinstance(config, PairwiseConfig)
+    with few_groups(incumbent, COARSE_GROUPS if pairwise else sys.maxsize) as (few, refine):
+        trainer = trainer_for(few, config, trained=trained)
+        before = few.evaluations
+        while trainer.episodes < placements:
+            trainer.step(trainer.episodes / placements)
+            few.evaluations = before + trainer.evaluations
+        if isinstance(trainer.policy, PairwisePolicy):
+            ready_for = partial(_guide, trainer.policy)
+            offer_greedy(few, ready_for(few.problem), _best_device(few))
+            refine(ready_for)
+        else:
+            trainer.roll_out(0, episodes=1, greedy=True)
     return Trained(trainer.policy, trainer.config, {})
 
 

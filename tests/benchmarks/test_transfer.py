@@ -18,6 +18,7 @@ from benchmarks.transfer.points import (
 from benchmarks.transfer.results import read_results
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY
 
+ROOT = Path(__file__).parents[2]
 ALL = {"digest": "1", "families": [*FAMILIES], "clusters": ["k80x2"]}
 NO_NMT = {"digest": "2", "families": ["cifar10", "ptb", "transformer"], "clusters": ["k80x2"]}
 
@@ -204,16 +205,37 @@ def test_what_the_readme_says_of_the_goals():
     }
 
 
+def of_the_page(section: str, row: str) -> list[str]:
+    """The other cells of a row of the page that is committed."""
+    (text,) = (FOLDER / "transfer.md").read_text().split(f"## {section}\n")[1:]
+    start = f"| {row} | "
+    (line,) = [line for line in text.split("\n## ")[0].splitlines() if line.startswith(start)]
+    return line.removeprefix(start).removesuffix(" |").split(" | ")
+
+
+def test_what_the_readme_says_of_training_on_the_graph():
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    extremes = []
+    for method, training in (
+        (GREEDY, "from scratch"),
+        (GREEDY, "fine-tuned"),
+        (BEST_OF, "fine-tuned"),
+    ):
+        row = f"`{method}` over `{method} after {training} 1024`"
+        *families, problems = of_the_page("As it is, and trained on the graph: groups `fine`", row)
+        assert problems == "64"
+        extremes.append(f"{min(families)} to {max(families)}")
+    scratch, greedy, best_of = extremes
+    assert f"`greedy` as it is takes {scratch} of that step time, families apart" in readme
+    assert f"`greedy` as it is takes {greedy} of that, `best of 16` {best_of}." in readme
+
+
 def test_what_the_readme_says_of_fine_groups():
-    root = Path(__file__).parents[2]
-    page_text = (FOLDER / "transfer.md").read_text()
-    start = "| `auto, 5 s`, `fine` | "
-    (row,) = [line for line in page_text.splitlines() if line.startswith(start)]
-    *families, together, runs = row.removeprefix(start).removesuffix(" |").split(" | ")
+    *families, together, runs = of_the_page("How fine the groups are", "`auto, 5 s`, `fine`")
     assert runs == "128"
     names = ", ".join(f"{name} {share}" for name, share in zip(FAMILIES, families, strict=True))
     readme, own_model = (
-        " ".join((root / name).read_text().split())
+        " ".join((ROOT / name).read_text().split())
         for name in ("README.md", "docs/howto/own_model.md")
     )
     assert f"finds {together} of its step time with groups `auto` ({names})" in readme

@@ -85,17 +85,6 @@ def test_what_a_plan_has_to_do(folders):
     assert last == ["auto", "annealing"] * 2
 
 
-def test_with_one_grouping_alone_policies_are_trained_on_graphs(folders):
-    plan = Plan({"all": folders["all"]}, ["ptb"], ["k80x2"], ["auto", "128"], 1, (1.0,), (4,))
-    methods = {
-        groups: [each["method"] for each in plan.runs() if each["groups"] == groups]
-        for groups in plan.groups
-    }
-    alone = set(methods["128"]) - set(methods["auto"])
-    assert {method.split(" after ")[-1] for method in alone} == {"fine-tuned 4", "from scratch 4"}
-    assert {"annealing", "auto", GREEDY, "etf"} <= set(methods["auto"])
-
-
 def test_several_policies_of_the_headline(folders):
     plan = Plan({**folders, "too": folders["all"]}, ["ptb"], ["k80x2"], ["auto"], 1, (1.0,), (4,))
     several = replace(plan, searching=2)

@@ -3,13 +3,17 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place
+from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
+from placeto.features.groups import group_graph
 from placeto.models.pairwise import PairwisePolicy, PairwiseShape
 from placeto.placers.base import Incumbent, NotApplicable
+from placeto.placers.coarser import coarser
+from placeto.placers.pairwise import offer_greedy
 from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
 from placeto.training import TrainingConfig, save_policy
 from placeto.training.config import PairwiseConfig
@@ -154,3 +158,38 @@ def test_a_pairwise_policy_is_fine_tuned_and_is_no_worse_for_it(played):
     assert played == [(4, False)] * 2
     assert tuned.step_time <= zero_shot.step_time
     assert tuned.evaluations > zero_shot.evaluations
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_pairwise_policy_is_trained_with_few_groups_and_refines_the_best_of_them(
+    monkeypatch, fresh
+):
+    sizes, kept = [], []
+    original = Trainer.roll_out
+
+    def roll_out(self, index, *, episodes, **keywords):
+        sizes.append(self.problems[index].num_groups)
+        return original(self, index, episodes=episodes, **keywords)
+
+    monkeypatch.setattr(Trainer, "roll_out", roll_out)
+
+    def offered(incumbent, ready, start):
+        kept.append((incumbent, ready, start))
+        return offer_greedy(incumbent, ready, start)
+
+    monkeypatch.setattr("placeto.placers.pairwise.offer_greedy", offered)  # what refines
+    trained = pairwise()
+    incumbent = Incumbent(MANY_GROUPS, math.inf)
+    if fresh:
+        tuned = place_from_scratch(incumbent, trained.config, seed=0, placements=8)
+    else:
+        tuned = place_fine_tuned(incumbent, trained, seed=0, placements=8)
+    assert sizes == [128] * 2
+    finer, ready, start = kept[-1]
+    assert finer is incumbent
+    # Groups that were placed together, by the policy as it is after the training.
+    joined = coarser(MANY_GROUPS, 128)[1]
+    assert all(len(set(start[joined == group])) == 1 for group in range(128))
+    table = tuned.policy.embed(group_graph(MANY_GROUPS)).detach().numpy()
+    assert np.array_equal(ready.table, table)
+    assert simulate(MANY_GROUPS, start).step_time >= incumbent.step_time
