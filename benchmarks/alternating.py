@@ -1,8 +1,9 @@
 """Placements run in turn, round after round, and what else the machine did meanwhile."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from time import monotonic
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.processors import busy_seconds, processor_seconds
+from placeto.files import read_json, write_json
 from placeto.graph import Ints
 from placeto.measurement import Effort, Runnable, Runtime
 from placeto.problem import PlacementProblem
@@ -63,6 +65,47 @@ def alternate(
                 row["runs"].append(run)
             _say(problem, row)
             yield row
+
+
+def contest(
+    problem: PlacementProblem,
+    runnable: Runnable,
+    alternation: Alternation,
+    kept: Path,
+    enter: Callable[[Runtime], list[dict[str, Any]]],
+) -> list[dict[str, Any]]:
+    """Runs in turn what enters a contest; goes on where it was stopped.
+
+    Args:
+        problem: what is placed.
+        runnable: the graph's GraphDef.
+        alternation: how often.
+        kept: a file for the rows, written after each run.
+        enter: makes the rows, where that file is not there yet; see `alternate`.
+
+    Returns:
+        The rows.
+    """
+    with Runtime(problem.cluster) as runtime:
+        rows: list[dict[str, Any]] = read_json(kept)["rows"] if kept.exists() else enter(runtime)
+        write_json(kept, {"rows": rows})
+        for _ in alternate(runtime, problem, runnable, rows, alternation):
+            write_json(kept, {"rows": rows})
+    return rows
+
+
+def fastest(
+    runtime: Runtime,
+    problem: PlacementProblem,
+    runnable: Runnable,
+    rows: Sequence[dict[str, Any]],
+    alternation: Alternation,
+) -> dict[str, Any]:
+    """The row whose placement is the fastest when each is run once; that run is not in it."""
+    for _ in alternate(runtime, problem, runnable, rows, replace(alternation, rounds=1)):
+        pass
+    best = min((row for row in rows if not row["reason"]), key=measured)
+    return best | {"runs": []}
 
 
 def row_of(label: str, devices: Ints, **more: Any) -> dict[str, Any]:

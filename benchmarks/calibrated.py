@@ -7,6 +7,7 @@ from pathlib import Path
 from placeto import load_cluster, load_graph, save_graph
 from placeto.cli import main as placeto
 from placeto.errors import PlacetoError
+from placeto.grouping import Grouping
 from placeto.measurement import Runnable, find_runnable
 from placeto.problem import PlacementProblem
 
@@ -49,10 +50,12 @@ def cluster_file(calibrated: Path) -> Path:
     return calibrated / f"{CALIBRATED}.yaml"
 
 
-def load(calibrated: Path, name: str) -> tuple[PlacementProblem, Runnable]:
+def load(
+    calibrated: Path, name: str, grouping: Grouping = GROUPS
+) -> tuple[PlacementProblem, Runnable]:
     """A calibrated graph on the calibrated cluster, and its GraphDef."""
     graph = load_graph(calibrated / f"{name}.json.gz")
-    problem = PlacementProblem(graph, load_cluster(cluster_file(calibrated)), GROUPS)
+    problem = PlacementProblem(graph, load_cluster(cluster_file(calibrated)), grouping)
     return problem, find_runnable(graph)
 
 

@@ -11,14 +11,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.alternating import Alternation, alternate, measured, row_of
+from benchmarks.alternating import Alternation, contest, fastest, measured, row_of
 from benchmarks.calibrated import load, prepare
 from benchmarks.markdown import table
-from placeto.files import read_json, write_json
+from placeto.files import write_json
 from placeto.initial import all_on
 from placeto.measurement import Effort, Runnable, Runtime
 from placeto.measurement.calibration.machine import machine
@@ -76,8 +77,10 @@ def run(plan: Plan, folder: Path, results: Path) -> None:
         "graphs": {},
     }
     for name, source in plan.sources.items():
+        problem, runnable = load(calibrated, name)
+        entered = partial(enter, plan, problem, runnable)
         kept = folder / f"{name}.win.json"
-        rows = contest(plan, *load(calibrated, name), kept)
+        rows = contest(problem, runnable, plan.alternation, kept, entered)
         document["graphs"][name] = {"source": source, "rows": rows}
     write_json(results, document)
     text = markdown(document["graphs"])
@@ -85,30 +88,19 @@ def run(plan: Plan, folder: Path, results: Path) -> None:
     print(text, end="")
 
 
-def contest(
-    plan: Plan, problem: PlacementProblem, runnable: Runnable, kept: Path
+def enter(
+    plan: Plan, problem: PlacementProblem, runnable: Runnable, runtime: Runtime
 ) -> list[dict[str, Any]]:
     """Rows of the contenders: either worker, the expert where there is one, what was found."""
-    with Runtime(problem.cluster) as runtime:
-        if kept.exists():
-            rows = read_json(kept)["rows"]
-        else:
-            rows = [row_of(SINGLE.format(number), all_on(problem, number)) for number in (0, 1)]
-            rows += _searched(problem, EXPERT, 1.0, 1)
-            found = [
-                row
-                for method, seconds in plan.methods.items()
-                for row in _searched(problem, method, seconds, plan.candidates)
-            ]
-            once = replace(plan.alternation, rounds=1)
-            for _ in alternate(runtime, problem, runnable, found, once):
-                pass
-            best = min((row for row in found if not row["reason"]), key=measured)
-            rows.append(best | {"label": FOUND, "method": best["label"], "runs": []})
-            write_json(kept, {"rows": rows})
-        for _ in alternate(runtime, problem, runnable, rows, plan.alternation):
-            write_json(kept, {"rows": rows})
-    return list(rows)
+    rows = [row_of(SINGLE.format(number), all_on(problem, number)) for number in (0, 1)]
+    rows += _searched(problem, EXPERT, 1.0, 1)
+    found = [
+        row
+        for method, seconds in plan.methods.items()
+        for row in _searched(problem, method, seconds, plan.candidates)
+    ]
+    best = fastest(runtime, problem, runnable, found, plan.alternation)
+    return [*rows, best | {"label": FOUND, "method": best["label"]}]
 
 
 def _searched(

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from benchmarks import fidelity, placers, win
+from benchmarks import fidelity, measured_groups, placers, win
 from benchmarks.alternating import measured
 from benchmarks.readme import BLOCK, README, filled
 from benchmarks.speed import report
@@ -13,7 +13,7 @@ TEXT = README.read_text()
 
 
 def test_tables_of_the_readme_are_those_of_the_results():
-    assert len(BLOCK.findall(TEXT)) == 7
+    assert len(BLOCK.findall(TEXT)) == 8
     assert filled(TEXT) == TEXT
 
 
@@ -22,7 +22,7 @@ def test_table_is_that_of_the_rows():
     assert (placers.RESULTS / "placers.md").read_text() == placers.markdown(rows)
 
 
-@pytest.mark.parametrize("study", [fidelity, win])
+@pytest.mark.parametrize("study", [fidelity, measured_groups, win])
 def test_tables_of_what_was_measured_are_those_of_the_figures(study):
     name = study.__name__.removeprefix("benchmarks.")
     document = json.loads((placers.RESULTS / f"{name}.json").read_text())
@@ -48,3 +48,23 @@ def test_tables_of_speed_are_those_of_the_figures():
 def test_commands_of_the_readme_exist():
     commands = re.findall(r"^placeto (\w+)", TEXT, re.MULTILINE)
     assert set(commands) == set(COMMANDS)
+
+
+def test_what_the_readme_says_of_finer_groups_for_real():
+    graphs = json.loads((placers.RESULTS / "measured_groups.json").read_text())["graphs"]
+    single, coarse, fine = (
+        {name: graph["rows"][number] for name, graph in graphs.items()} for number in range(3)
+    )
+    assert all(fine[name]["simulated"] < coarse[name]["simulated"] for name in graphs)
+    ahead = [name for name in graphs if measured(fine[name]) < measured(coarse[name])]
+    assert ahead == ["nmt", "ptb"]
+    assert all(measured(fine[name]) < measured(single[name]) for name in ahead)
+    others = set(graphs) - set(ahead)
+    assert all(measured(single[name]) < measured(coarse[name]) for name in others)
+    off = [
+        name
+        for name in graphs
+        for row in (coarse[name], fine[name])
+        if abs(row["held"] / measured(row) - 1) > 0.2
+    ]
+    assert set(off) == {"cifar10"}

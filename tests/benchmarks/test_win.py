@@ -1,7 +1,8 @@
 from dataclasses import replace
+from functools import partial
 
 from benchmarks import win
-from benchmarks.alternating import digits, row_of
+from benchmarks.alternating import contest, digits, row_of
 from placeto.files import read_json
 from placeto.measurement import Measurement, Runnable, Runtime
 from tests.builders import make_cluster, make_graph, make_problem
@@ -51,7 +52,8 @@ def test_the_contest(monkeypatch, tmp_path):
     monkeypatch.setattr(Runtime, "measure", measure)
     kept = tmp_path / "net.win.json"
     runnable = Runnable(tmp_path / "none", "0", (), (), "")
-    rows = win.contest(PLAN, PROBLEM, runnable, kept)
+    entered = partial(win.enter, PLAN, PROBLEM, runnable)
+    rows = contest(PROBLEM, runnable, PLAN.alternation, kept, entered)
     found = rows[-1]
     assert (found["label"], found["method"]) == ("found", "heft")
     assert sorted(digits(found["devices"]).tolist()) == [0, 0, 1, 1]
@@ -60,5 +62,5 @@ def test_the_contest(monkeypatch, tmp_path):
     assert {len(row["runs"]) for row in rows} == {PLAN.alternation.rounds}
     assert read_json(kept)["rows"] == rows
     steps.clear()
-    assert win.contest(PLAN, PROBLEM, runnable, kept) == rows
+    assert contest(PROBLEM, runnable, PLAN.alternation, kept, entered) == rows
     assert steps == []
