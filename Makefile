@@ -110,10 +110,11 @@ ray: $(INSTALLED)
 report-pictures: $(INSTALLED) $(VENV)/browser
 	$(BIN)/python -m benchmarks.report_pictures
 
-# Every version, for `make` to install by. Three are pinned by hand: the newest would not fit together.
+# Every version, for `make` to install by. Four are pinned by hand: the newest would not fit
+# together, or not every Python from 3.11.0 on.
 lock: $(INSTALLED)
 	mkdir -p build
-	printf 'torch==2.13.0\ntensorflow-cpu==2.21.0\ngymnasium==1.2.2\n' > build/pins.txt
+	printf 'torch==2.13.0\ntensorflow-cpu==2.21.0\ngymnasium==1.2.2\npymdown-extensions==12.3\n' > build/pins.txt
 	$(BIN)/pip-compile --quiet --extra all --extra dev --strip-extras --allow-unsafe \
 		--no-emit-index-url --no-emit-find-links --no-annotate --no-header \
 		--constraint build/pins.txt --output-file build/requirements.lock pyproject.toml

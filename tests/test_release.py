@@ -7,9 +7,12 @@ import sys
 import tarfile
 import zipfile
 from email.parser import Parser
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import placeto
 
@@ -88,3 +91,19 @@ def test_version_stands_in_one_place():
 def test_changelog_begins_with_this_version():
     versions = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert versions[0] == placeto.__version__
+
+
+def test_what_is_pinned_runs_on_every_python_that_the_package_does():
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    names = [Requirement(line).name for line in lines if line and line[0] != "#"]
+    asked = {name: metadata(name).get("Requires-Python") for name in names if installed(name)}
+    assert len(asked) > 100
+    too_new = {n: a for n, a in asked.items() if a and not SpecifierSet(a).contains("3.11.0")}
+    assert too_new == {}
+
+
+def installed(name: str) -> bool:
+    try:
+        return bool(metadata(name))
+    except PackageNotFoundError:
+        return False
