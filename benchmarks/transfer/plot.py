@@ -27,7 +27,7 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
     names = headline(document["policies"])
     found = searched([point for point in points(document) if point.policy in ("", *names)])
     families = list(dict.fromkeys(point.family for point in found))
-    methods = _methods(found)
+    methods = drawn(found)
     columns = min(len(families), 2) or 1
     lines = max(-(-len(families) // columns), 1)
     figure, axes = plt.subplots(
@@ -65,12 +65,14 @@ def distribution(values: Sequence[float]) -> tuple[list[float], list[float]]:
     return [1.0, *finite], [0.0, *shares]
 
 
-def _methods(found: Sequence[Point]) -> list[str]:
-    """What is drawn: of searches with the least budget, of trainings all."""
+def drawn(found: Sequence[Point]) -> list[str]:
+    """What is drawn: of searches those with the least budget, of trainings the longest."""
     there = list(dict.fromkeys(point.method for point in found))
     budgets = sorted(float(text.split()[1]) for text in there if text.startswith("auto, "))
     shortest = (
         [f"{method}, {budgets[0]:g} s" for method in ("annealing", "auto")] if budgets else []
     )
     trained = [text for text in there if text.startswith((TUNED, SCRATCH))]
-    return [method for method in (*ALWAYS, *trained, *shortest) if method in there]
+    most = max((int(text.split()[-1]) for text in trained), default=0)
+    longest = [text for text in trained if text.endswith(f" {most}")]
+    return [method for method in (*ALWAYS, *longest, *shortest) if method in there]

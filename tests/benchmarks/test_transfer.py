@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.transfer import page, study
 from benchmarks.transfer.__main__ import FOLDER, PLANNED
-from benchmarks.transfer.plot import distribution, draw
+from benchmarks.transfer.plot import distribution, draw, drawn
 from benchmarks.transfer.points import (
     NO_WORSE,
     duels,
@@ -317,3 +317,12 @@ def test_the_picture(tmp_path):
     pytest.importorskip("matplotlib")
     draw(DOCUMENT, tmp_path / "transfer.png")
     assert (tmp_path / "transfer.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_of_searches_the_shortest_and_of_trainings_the_longest_are_drawn():
+    trainings = [f"{how} {count}" for how in ("fine-tuned", "from scratch") for count in (8, 16)]
+    runs = [run(method, 1.0) for method in (*trainings, "etf", "single", "greedy after x 16")]
+    runs += [run(how, 1.0, budget_seconds=s) for how in ("annealing", "auto") for s in (5.0, 1.0)]
+    assert drawn(points({"policies": {}, "runs": runs})) == [
+        *("etf", "fine-tuned 16", "from scratch 16", "annealing, 1 s", "auto, 1 s")
+    ]
