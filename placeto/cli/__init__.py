@@ -5,7 +5,6 @@ returns the exit status. Only the module of the command at hand is imported, so 
 --help` is fast.
 """
 
-import contextlib
 import difflib
 import importlib
 import os
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import placeto
-from placeto.cli.output import write
+from placeto.cli.output import abandon, write
 from placeto.errors import PlacetoError
 from placeto.jit import interrupts
 
@@ -79,9 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("placeto: interrupted; nothing was found yet", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The interpreter flushes stdout once more when it ends, and would complain then.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon()
         return BROKEN_PIPE
     return status
 

@@ -1,5 +1,6 @@
 """What commands print and write."""
 
+import contextlib
 import io
 import json
 import math
@@ -103,6 +104,13 @@ def write(text: str = "") -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
+        abandon()
         raise PlacetoError(
             f"standard output: cannot be written: {os.strerror(error.errno or 0)}"
         ) from error
+
+
+def abandon() -> None:
+    """Drops what stdout still holds: the interpreter would write it when it ends, and complain."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -133,13 +133,15 @@ def test_a_reader_that_goes_away_is_no_traceback():
     process.stderr.close()
 
 
-def test_a_full_disk_is_one_line():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(unbuffered):
     with open("/dev/full", "w") as full:
         shown = subprocess.run(
             [sys.executable, "-m", "placeto", "show", "nmt", "--json"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert shown.returncode == 2
     assert shown.stderr.count("\n") == 1
