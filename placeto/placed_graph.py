@@ -1,4 +1,4 @@
-"""A TensorFlow graph with a device on every op."""
+"""A TensorFlow graph with a device on every op, and its ops in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from placeto.errors import PlacetoError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
@@ -53,6 +53,18 @@ def placed_graph_def(graph_def: GraphDef, op_devices: Mapping[str, str]) -> Grap
     for node in placed.node:
         node.device = devices[node.name]
     return placed
+
+
+def add_control_edges(graph_def: GraphDef, edges: Iterable[tuple[str, str]]) -> None:
+    """Lets ops wait for others.
+
+    Args:
+        graph_def: is changed in place.
+        edges: names of ops: which one must end before which other begins.
+    """
+    nodes = {node.name: node for node in graph_def.node}
+    for before, after in edges:
+        nodes[after].input.append(f"^{before}")
 
 
 def _op_of(tensor: str) -> str:

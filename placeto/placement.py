@@ -12,8 +12,9 @@ from placeto.errors import PlacetoError
 from placeto.files import check_format, read_json, write_json
 from placeto.graph import ComputationGraph, Ints
 from placeto.module_devices import TorchDevice, device_map
-from placeto.placed_graph import placed_graph_def
+from placeto.placed_graph import add_control_edges, placed_graph_def
 from placeto.problem import PlacementProblem
+from placeto.simulation import ORDERED, check_order, control_edges, simulate
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
@@ -89,25 +90,35 @@ class Placement:
         names = np.array(self.device_names())[self.problem.op_group]
         return dict(zip(self.problem.graph.op_names, names.tolist(), strict=True))
 
-    def apply(self, graph_def: "GraphDef") -> "GraphDef":
-        """A copy of the graph's GraphDef with every op on its TensorFlow device.
+    def apply(self, graph_def: "GraphDef", order: str = ORDERED) -> "GraphDef":
+        """A copy of the graph's GraphDef with every op on its TensorFlow device, and in order.
 
         Gradient and optimizer ops are among those that were placed; a variable's initializer goes
         where the variable is.
 
         Args:
             graph_def: what was extracted together with the graph.
+            order: `fifo` for control dependencies that let each device take its ops in the
+                simulated order (see `placeto.simulation.control_edges`), `none` for the runtime's
+                own.
 
         Raises:
-            PlacetoError: a GraphDef without the graph's ops, or a device without a TensorFlow name.
+            PlacetoError: a GraphDef without the graph's ops, a device without a TensorFlow name, or
+                an unknown order.
         """
+        check_order(order)
         names = np.array([str(device) for device in self.problem.cluster.tensorflow_devices()])
         devices = names[self.devices][self.problem.op_group].tolist()
         op_devices = dict(zip(self.problem.graph.op_names, devices, strict=True))
         try:
-            return placed_graph_def(graph_def, op_devices)
+            placed = placed_graph_def(graph_def, op_devices)
         except PlacetoError as error:
             raise PlacetoError(f"graph {self.problem.graph.name!r}: {error}") from error
+        if order == ORDERED:
+            ops = np.array(self.problem.graph.op_names, dtype=object)
+            schedule = simulate(self.problem, self.devices)
+            add_control_edges(placed, ops[control_edges(self.problem, schedule)].tolist())
+        return placed
 
     def device_map(self, names: Mapping[str, TorchDevice] | None = None) -> dict[str, TorchDevice]:
         """The device of each PyTorch module, see `placeto.device_map`."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
@@ -17,6 +17,7 @@ from placeto.zoo.folders import load_graphs
 
 Json = bool
 Graph = Positional[str]
+Order = Literal["fifo", "none"]
 File = Annotated[str | None, arg(metavar="FILE")]
 OutputFile = Annotated[str | None, arg(aliases=["-o"], metavar="FILE")]
 GroupingText = Annotated[str, arg(metavar="none|colocation|auto|fine|N")]

@@ -1,5 +1,6 @@
 """`placeto calibrate`."""
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,13 +15,16 @@ from placeto.errors import PlacetoError
 from placeto.graph import load_graph
 from placeto.measurement import Effort, find_runnable
 from placeto.measurement.calibration import (
+    WITHIN,
     Calibration,
     calibrate,
     calibrated_name,
     file_names,
     save_calibration,
 )
+from placeto.reports.rows import seconds
 from placeto.reports.tables import calibration_tables
+from placeto.units import format_seconds
 
 Graphs = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GRAPH")]]
 
@@ -89,6 +93,14 @@ def run(arguments: Calibrate) -> int:
         print_json(row)
     else:
         print_rich(*calibration_tables(row))
+    for check in calibration.checks:
+        predicted, again = check["predicted"], check["again"]
+        if math.isfinite(predicted) and abs(predicted / again - 1) > WITHIN:
+            note(
+                f"warning: {check['graph']} on {check['device']} is predicted to take "
+                f"{format_seconds(predicted)}, but took {format_seconds(again)} when it ran again, "
+                f"after {check['tries']} tries; does the machine do something else?"
+            )
     note(f"the cluster is in {paths[0]}, graphs are in {', '.join(map(str, paths[1:]))}")
     return 0
 
@@ -106,5 +118,7 @@ def _row(calibration: Calibration) -> dict[str, Any]:
             {"channel": channel.name} | asdict(fit)
             for channel, fit in zip(cluster.channels, calibration.fits, strict=True)
         ],
-        "graphs": [dict(check) for check in calibration.checks],
+        "graphs": [
+            {**check, "predicted": seconds(check["predicted"])} for check in calibration.checks
+        ],
     }

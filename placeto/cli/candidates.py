@@ -8,7 +8,13 @@ import numpy as np
 from placeto.cli.progress import progress
 from placeto.errors import PlacetoError
 from placeto.graph import Ints
-from placeto.measurement import Measurement, Runnable, Runtime, find_runnable
+from placeto.measurement import (
+    Measurement,
+    Runnable,
+    Runtime,
+    RuntimeSettings,
+    find_runnable,
+)
 from placeto.placement import Placement
 from placeto.placers.base import RECENT
 from placeto.problem import PlacementProblem
@@ -33,12 +39,15 @@ class Measuring:
     runnable: Runnable
 
 
-def prepare(asked: Sequence[int], problem: PlacementProblem) -> Measuring:
+def prepare(
+    asked: Sequence[int], problem: PlacementProblem, settings: RuntimeSettings
+) -> Measuring:
     """Finds, before a long search, what running its placements needs.
 
     Args:
         asked: what stands after `--measure`.
         problem: what is placed.
+        settings: of the runtime.
 
     Raises:
         PlacetoError: not one number that makes sense, a cluster or a graph that cannot be run.
@@ -46,7 +55,7 @@ def prepare(asked: Sequence[int], problem: PlacementProblem) -> Measuring:
     if len(asked) > 1 or not all(1 <= count <= RECENT for count in asked):
         text = " ".join(map(str, asked))
         raise PlacetoError(f"--measure {text}: expected one number from 1 to {RECENT}")
-    runtime = Runtime(problem.cluster)
+    runtime = Runtime(problem.cluster, settings)
     with progress(f"measuring {problem.graph.name}") as report:
         report("finding its GraphDef")
         runnable = find_runnable(problem.graph)

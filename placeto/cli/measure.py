@@ -4,18 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.cli.arguments import ClusterName, File, Graph
+from placeto.cli.arguments import ClusterName, File, Graph, Order
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.cluster import load_cluster
 from placeto.errors import PlacetoError
 from placeto.graph import load_graph
-from placeto.measurement import Effort, Runtime, find_runnable
+from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct, find_runnable
 from placeto.measurement.timeline import save_side_by_side
 from placeto.placement import load_placement
 from placeto.reports.rows import measurement_row, seconds
 from placeto.reports.tables import measurement_table
 from placeto.simulation import simulate
+from placeto.units import format_seconds
 
 FAILED = 1
 
@@ -30,6 +31,8 @@ class Measure:
         graph: A bundled graph (see `placeto list`) or a graph file.
         cluster: A preset (see `placeto list`) or a cluster file, whose devices are there.
         placement: A placement file, as `placeto place -o` writes it.
+        order: fifo keeps the ops of each device in the simulated order, none leaves it to the
+            runtime.
         warm_up: Steps before those that count.
         steps: Steps that count, at least.
         max_steps: Steps that count, at most, where a precision is asked for.
@@ -42,6 +45,7 @@ class Measure:
     graph: Graph
     cluster: ClusterName
     placement: str
+    order: Order = "fifo"
     warm_up: int = Effort.warm_up
     steps: int = Effort.steps
     max_steps: int = Effort.max_steps
@@ -71,13 +75,14 @@ def run(arguments: Measure) -> int:
             f"{arguments.placement}: has an op on a device that cannot run it by the graph's "
             "op_seconds, so there is no simulated timeline to go beside; leave out --timeline"
         )
-    num_traces = 0 if arguments.timeline is None else 1
     what = f"measuring {graph.name} on {cluster.name}"
-    with progress(what) as report, Runtime(cluster) as runtime:
+    settings = RuntimeSettings(order=arguments.order)
+    with progress(what) as report, Runtime(cluster, settings) as runtime:
         report("finding its GraphDef")
         runnable = find_runnable(graph)
         report("running it")
-        measurement = runtime.measure(problem, devices, runnable, effort, traces=num_traces)
+        measurement = runtime.measure(problem, devices, runnable, effort, traces=1)
+    seen = conduct(problem, schedule, measurement) if measurement.feasible else None
     row = {
         "graph": graph.name,
         "cluster": cluster.name,
@@ -85,6 +90,9 @@ def run(arguments: Measure) -> int:
         "placement": arguments.placement,
         "warm_up": effort.warm_up,
         "simulated_step_time": seconds(schedule.step_time),
+        "order": arguments.order,
+        "in_order": None if seen is None else seen.in_order,
+        "send_wait": None if seen is None else seen.send_wait,
         "timeline": arguments.timeline if measurement.feasible else None,
     }
     if arguments.timeline is not None and measurement.feasible:
@@ -94,6 +102,12 @@ def run(arguments: Measure) -> int:
         print_json(row)
     elif measurement.feasible:
         print_rich(measurement_table(row))
+    if seen is not None and seen.send_wait is not None and seen.tensors_wait:
+        note(
+            f"warning: tensors that are ready wait {format_seconds(seen.send_wait)} until they are "
+            "sent: the workers have no thread to spare while an op runs; start them with more "
+            "inter-op threads than cores (docs: Measure for real)"
+        )
     if not measurement.feasible:
         note(f"it cannot be run: {measurement.reason}")
         return FAILED

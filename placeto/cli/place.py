@@ -9,6 +9,7 @@ from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import (
     File,
     Graph,
+    Order,
     OutputFile,
     ProblemArguments,
     Settings,
@@ -22,6 +23,7 @@ from placeto.cli.report import check_report, write_report
 from placeto.errors import PlacetoError
 from placeto.files import write_json
 from placeto.graph import load_graph
+from placeto.measurement import RuntimeSettings
 from placeto.models.stored import PAIRWISE, read_policy
 from placeto.module_devices import check_device_map
 from placeto.placement import Placement
@@ -56,6 +58,8 @@ class Place(ProblemArguments):
         measure: Run the N fastest placements of the search, 3 if no number is given, and the best
             single device on the real devices, each twice as `placeto measure` does, and keep the
             fastest.
+        order: With --measure: fifo keeps the ops of each device in the simulated order, none leaves
+            it to the runtime.
         json: Print one JSON document instead of text.
     """
 
@@ -70,6 +74,7 @@ class Place(ProblemArguments):
     device_map: File = None
     report: File = None
     measure: Annotated[tuple[int, ...] | None, arg(metavar="[N]")] = None
+    order: Order = "fifo"
     json: bool = False
 
 
@@ -87,7 +92,7 @@ def run(arguments: Place) -> int:
         check_report(problem)
     measuring = None
     if arguments.measure is not None:
-        measuring = prepare(arguments.measure, problem)
+        measuring = prepare(arguments.measure, problem, RuntimeSettings(order=arguments.order))
     base = baseline(problem)
     if base.infeasibility is not None:
         note(base.infeasibility)

@@ -68,11 +68,14 @@ def _measure(
         tf.compat.v1.Session.reset(target)
     return run_steps(
         placed_graph_def(graph_defs[key], devices),
+        request["control"],
         request["roots"],
         request["initializer"],
         Effort(**request["effort"]),
         target,
-        process_config(settings["num_cores"], settings["num_cpu_devices"]),
+        process_config(
+            settings["num_cores"], settings["num_cpu_devices"], settings["serving_threads"]
+        ),
         request["traces"],
         lambda stage: parent.send({"stage": stage}),
     )

@@ -10,11 +10,15 @@ import numpy as np
 
 from placeto.errors import PlacetoError
 from placeto.measurement.child import Child, ChildError, ChildTimeout, wait_for_any
+from placeto.measurement.confine import RuntimeSettings
 from placeto.measurement.effort import Effort
 from placeto.measurement.measured import Measurement
 from placeto.measurement.tasks import Task, tasks_of
+from placeto.simulation import UNORDERED, control_edges, simulate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from placeto.cluster import Cluster
     from placeto.graph import Ints
     from placeto.measurement.runnable import Runnable
@@ -41,13 +45,15 @@ class Runtime:
 
     Args:
         cluster: its `launch` says which processes there are.
+        settings: how they run; the defaults are what makes a step run as simulated.
 
     Raises:
         PlacetoError: a device without a TensorFlow name, or more cores asked for than there are.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, settings: RuntimeSettings | None = None) -> None:
         self.cluster = cluster
+        self._settings = settings or RuntimeSettings()
         self._devices = [str(device) for device in cluster.tensorflow_devices()]
         local = cluster.launch is None or cluster.launch.is_local
         self._tasks = tasks_of(cluster) if local else ()
@@ -98,6 +104,8 @@ class Runtime:
         """
         effort = effort or Effort()
         op_devices = np.asarray(devices)[problem.op_group].tolist()
+        names = problem.graph.op_names
+        control = self.control(problem, devices).tolist()
         request = {
             "path": str(runnable.path),
             "sha256": runnable.sha256,
@@ -105,6 +113,7 @@ class Runtime:
             "initializer": runnable.initializer,
             "devices": self._devices,
             "ops": dict(zip(problem.graph.op_names, op_devices, strict=True)),
+            "control": [(names[before], names[after]) for before, after in control],
             "effort": asdict(effort),
             "traces": traces,
         }
@@ -114,6 +123,12 @@ class Runtime:
         finally:
             if self._busy or not self._all_alive():
                 self.close()
+
+    def control(self, problem: PlacementProblem, devices: Ints) -> Ints:
+        """(n, 2) ops that must end before others begin, for the order that the settings ask for."""
+        if self._settings.order == UNORDERED:
+            return np.empty((0, 2), dtype=np.int64)
+        return control_edges(problem, simulate(problem, devices))
 
     def _answer(self, request: dict[str, Any], seconds: float) -> Measurement:
         driver = self._children[_DRIVER]
@@ -179,11 +194,13 @@ class Runtime:
     def _start_all(self) -> None:
         launch = self.cluster.launch
         if launch is None:
-            self._children[_DRIVER] = Child(_DRIVER, _DRIVER_MODULE, self._tasks[0].settings())
+            self._children[_DRIVER] = self._child(
+                _DRIVER, _DRIVER_MODULE, self._tasks[0].settings()
+            )
             target = ""
         else:
             # This driver only waits; the devices are the workers'.
-            self._children[_DRIVER] = Child(
+            self._children[_DRIVER] = self._child(
                 _DRIVER, _DRIVER_MODULE, _WAITING.settings(), {"CUDA_VISIBLE_DEVICES": "-1"}
             )
             first = self._start_workers() if launch.is_local else launch.addresses[0][1][0]
@@ -191,11 +208,22 @@ class Runtime:
         self._children[_DRIVER].send({"target": target})
         self._children[_DRIVER].receive(_START_SECONDS)
 
+    def _child(
+        self,
+        name: str,
+        module: str,
+        settings: Mapping[str, Any],
+        environment: Mapping[str, str] | None = None,
+    ) -> Child:
+        own = self._settings
+        told = {**settings, "serving_threads": own.serving_threads}
+        return Child(name, module, told, {**own.environment, **(environment or {})})
+
     def _start_workers(self) -> str:
         """Starts the workers and returns the address of the first."""
         for task in self._tasks:
             settings = task.settings() | {"job": task.job, "task": task.number}
-            self._children[task.name] = Child(task.name, _WORKER_MODULE, settings)
+            self._children[task.name] = self._child(task.name, _WORKER_MODULE, settings)
         workers = [self._children[task.name] for task in self._tasks]
         cluster: dict[str, list[str]] = {}
         for task, worker in zip(self._tasks, workers, strict=True):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from placeto.measurement.inputs import with_inputs
 from placeto.measurement.measured import Measurement
+from placeto.placed_graph import add_control_edges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
@@ -32,6 +33,7 @@ def as_placed(config: Any) -> Any:
 
 def run_steps(
     graph_def: GraphDef,
+    control: Iterable[tuple[str, str]],
     roots: Sequence[str],
     initializer: str,
     effort: Effort,
@@ -45,7 +47,8 @@ def run_steps(
     Only the ops behind fetches are run, so that no result is sent to this process.
 
     Args:
-        graph_def: with a device on every op; its placeholders are replaced.
+        graph_def: with a device on every op; its placeholders are replaced, and then
+        control: edges added; see `add_control_edges`.
         roots: fetches and targets.
         initializer: the op that sets all variables.
         effort: how many steps.
@@ -63,6 +66,7 @@ def run_steps(
     import tensorflow as tf
 
     initializers = [initializer, *with_inputs(graph_def)]
+    add_control_edges(graph_def, control)
     with tf.Graph().as_default() as graph:
         tf.graph_util.import_graph_def(graph_def, name="")
         with tf.compat.v1.Session(target, config=as_placed(config)) as session:

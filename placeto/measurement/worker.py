@@ -41,7 +41,9 @@ def serve(settings: dict[str, Any], cluster: dict[str, list[str]]) -> Any:
 
     job, task = settings["job"], settings["task"]
     port = int(cluster[job][task].rpartition(":")[2])
-    config = process_config(settings["num_cores"], settings["num_cpu_devices"])
+    config = process_config(
+        settings["num_cores"], settings["num_cpu_devices"], settings["serving_threads"]
+    )
     try:
         server = tf.distribute.Server(cluster, job_name=job, task_index=task, config=config)
     except tf.errors.OpError as error:

@@ -91,8 +91,17 @@ def measurement_table(row: Row) -> Table:
             "interval": f"{format_time(low)} to {format_time(high)} (95% of the median)",
             "deviation": f"{format_time(row['deviation'])}, median absolute",
             "simulated": format_time(row["simulated_step_time"]),
+            "as simulated": _conduct(row),
         }
     )
+
+
+def _conduct(row: Row) -> str:
+    """Whether the order was kept and how long tensors waited, in one line."""
+    waits = "no tensor was sent"
+    if row["send_wait"] is not None:
+        waits = f"a tensor waits {format_time(row['send_wait'])} to be sent"
+    return f"{format_share(row['in_order'])} of pairs of ops in order; {waits}"
 
 
 def candidates_table(rows: Sequence[Row]) -> Table:
@@ -193,7 +202,10 @@ def calibration_tables(row: Row) -> list[Table]:
             format_share(channel["error"]),
         )
     graphs = _table(
-        "", ["all ops of", "on", "step", "kernels", "stretched by"], left=("all ops of", "on")
+        "",
+        ["all ops of", "on", "step", "kernels", "stretched by", "predicted", "again", "tries"],
+        left=("all ops of", "on"),
+        caption="Again: a step that ran when all was measured.",
     )
     for graph in row["graphs"]:
         graphs.add_row(
@@ -202,6 +214,9 @@ def calibration_tables(row: Row) -> list[Table]:
             format_time(graph["measured"]),
             format_time(graph["kernels"]),
             format_ratio(graph["stretch"]),
+            format_time(graph["predicted"]),
+            format_time(graph["again"]),
+            str(graph["tries"]),
         )
     return [devices, *([channels] if row["channels"] else []), graphs]
 

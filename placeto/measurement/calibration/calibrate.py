@@ -6,11 +6,13 @@ import datetime
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placeto.initial import all_on
 from placeto.measurement.calibration.channels import (
     EXCHANGES,
     ChannelFit,
@@ -18,6 +20,7 @@ from placeto.measurement.calibration.channels import (
     fit_channels,
     sample_pair,
 )
+from placeto.measurement.calibration.confirm import confirm
 from placeto.measurement.calibration.exchange import Exchange
 from placeto.measurement.calibration.kinds import launch_of_kind, run_of_kind
 from placeto.measurement.calibration.launch import Launch
@@ -26,6 +29,7 @@ from placeto.measurement.calibration.profile import Profile, profile
 from placeto.measurement.effort import Effort
 from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
+from placeto.simulation import step_times
 
 if TYPE_CHECKING:
     from placeto.cluster import Cluster
@@ -48,7 +52,9 @@ class Calibration:
         fits: one a channel.
         checks: a row a graph and device: `graph`, `device`, seconds of a step with all ops on the
             device (`measured`), of the kernels in it (`kernels`), and the factor that their times
-            were multiplied by (`stretch`).
+            were multiplied by (`stretch`); seconds of a step that ran again when all was measured
+            (`again`), what is predicted for it, with the overhead of a step (`predicted`), and how
+            often the graph was measured until both agreed, or was given up (`tries`).
     """
 
     cluster: Cluster
@@ -71,6 +77,9 @@ def calibrate(
     all of them, and placers may go on treating them alike. Give devices that differ different
     kinds. The columns of kind `cpu` of a cluster `local-2` are called `local-2-cpu`.
 
+    In the end each graph runs on each device again. Where that is more than 3% off what was
+    measured on the kind, the graph is measured again, three times at most.
+
     Op times are then stretched, so that a simulated step on one device takes as long as the
     measured one less the overhead of a step, which no simulation counts.
 
@@ -92,10 +101,12 @@ def calibrate(
         PlacementProblem(_known_kinds(graph, cluster), cluster, "colocation") for graph, _ in graphs
     ]
     with tempfile.TemporaryDirectory() as folder, Runtime(cluster) as runtime:
-        profiles = [
-            _profiles(runtime, problem, runnable, effort, num_traces, progress)
-            for problem, (_, runnable) in zip(problems, graphs, strict=True)
-        ]
+
+        def profiled(row: int) -> list[Profile]:
+            runnable = graphs[row][1]
+            return _profiles(runtime, problems[row], runnable, effort, num_traces, progress)
+
+        first = [profiled(row) for row in range(len(problems))]
         exchanges = [Exchange(cluster, *shape, Path(folder)) for shape in EXCHANGES]
         idle_seconds = _idle(runtime, exchanges[EXCHANGES.index(_SMALLEST)], progress)
 
@@ -105,6 +116,17 @@ def calibrate(
             return sample_pair(runtime, exchanges, EXCHANGES, source, destination, _EXCHANGE_EFFORT)
 
         channels, fits = fit_channels(cluster, sample)
+        # Last, so that some time lies between.
+        confirmed = [
+            confirm(
+                [device.kind for device in cluster.devices],
+                first[row],
+                partial(_again, runtime, problem, graphs[row][1], effort, progress),
+                partial(profiled, row),
+            )
+            for row, problem in enumerate(problems)
+        ]
+    profiles = [each.profiles for each in confirmed]
     of_kind = {
         kind: [number for number, device in enumerate(cluster.devices) if device.kind == kind]
         for kind in cluster.kinds
@@ -123,25 +145,28 @@ def calibrate(
     columns = {
         kind: [each.column * each.stretch(launches[kind]) for each in runs[kind]] for kind in runs
     }
+    found = replace(
+        cluster,
+        name=calibrated_name(cluster),
+        devices=tuple(
+            replace(
+                device,
+                kind=kinds[device.kind],
+                launch_overhead_seconds=launches[device.kind].op_overhead,
+            )
+            for device in cluster.devices
+        ),
+        channels=channels,
+        source=_source(fits, launches),
+    )
+    calibrated = tuple(
+        _calibrated(graph, {kinds[kind]: columns[kind][number] for kind in columns}, num_traces)
+        for number, (graph, _) in enumerate(graphs)
+    )
+    predicted = [_predicted(graph, found) for graph in calibrated]
     return Calibration(
-        cluster=replace(
-            cluster,
-            name=calibrated_name(cluster),
-            devices=tuple(
-                replace(
-                    device,
-                    kind=kinds[device.kind],
-                    launch_overhead_seconds=launches[device.kind].op_overhead,
-                )
-                for device in cluster.devices
-            ),
-            channels=channels,
-            source=_source(fits, launches),
-        ),
-        graphs=tuple(
-            _calibrated(graph, {kinds[kind]: columns[kind][number] for kind in columns}, num_traces)
-            for number, (graph, _) in enumerate(graphs)
-        ),
+        cluster=found,
+        graphs=calibrated,
         launches={kinds[kind]: launch for kind, launch in launches.items()},
         fits=fits,
         checks=tuple(
@@ -151,6 +176,9 @@ def calibrate(
                 "measured": profiles[row][number].step_seconds,
                 "kernels": runs[device.kind][row].kernel_seconds,
                 "stretch": runs[device.kind][row].stretch(launches[device.kind]),
+                "again": confirmed[row].again[number],
+                "predicted": predicted[row][number] + launches[device.kind].step_overhead,
+                "tries": confirmed[row].tries,
             }
             for row, problem in enumerate(problems)
             for number, device in enumerate(cluster.devices)
@@ -198,6 +226,28 @@ def _profiles(
         progress(f"running {problem.graph.name} on {device.name}")
         profiles.append(profile(runtime, problem, runnable, number, effort, num_traces))
     return profiles
+
+
+def _again(
+    runtime: Runtime,
+    problem: PlacementProblem,
+    runnable: Runnable,
+    effort: Effort,
+    progress: Callable[[str], None],
+) -> list[float]:
+    """Seconds of a step on each device."""
+    seconds = []
+    for number, device in enumerate(problem.cluster.devices):
+        progress(f"running {problem.graph.name} on {device.name} again")
+        seconds.append(profile(runtime, problem, runnable, number, effort, 1).step_seconds)
+    return seconds
+
+
+def _predicted(graph: ComputationGraph, cluster: Cluster) -> list[float]:
+    """Simulated seconds of a step on each device; infinite where it cannot run."""
+    problem = PlacementProblem(graph, cluster, "colocation")
+    many = np.stack([all_on(problem, device) for device in range(problem.num_devices)])
+    return [float(seconds) for seconds in step_times(problem, many)]
 
 
 def _idle(runtime: Runtime, exchange: Exchange, progress: Callable[[str], None]) -> list[float]:

@@ -1,0 +1,110 @@
+"""Control dependencies that make a runtime follow a schedule's order on each device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placeto.errors import PlacetoError
+
+if TYPE_CHECKING:
+    from placeto.graph import ComputationGraph, Ints
+    from placeto.problem import PlacementProblem
+    from placeto.simulation.schedule import Bools, Schedule
+
+ORDERED, UNORDERED = ORDERS = ("fifo", "none")
+
+# What a runtime has done before it begins, or does in no time to speak of.
+TIMELESS = frozenset({"Placeholder", "VarHandleOp", "Const", "NoOp", "Identity"})
+_BRANCHES, _JOINS = frozenset({"Switch", "RefSwitch"}), frozenset({"Merge", "RefMerge"})
+
+
+def check_order(order: str) -> None:
+    """Refuses what is no order.
+
+    Raises:
+        PlacetoError: it is neither `fifo` nor `none`.
+    """
+    if order not in ORDERS:
+        raise PlacetoError(f"order is {order!r}, expected {' or '.join(ORDERS)}")
+
+
+def ordered_ops(graph: ComputationGraph) -> Bools:
+    """Which ops are kept in order: those that take time, whatever they are said to cost.
+
+    What stands behind a branch of TensorFlow 1 (`Switch`) is left out up to where it is joined: it
+    may not run at all, and then nothing would that waits for it.
+
+    Returns:
+        (num_ops,) whether each is.
+    """
+    ordered = np.array([kind not in TIMELESS for kind in graph.op_types], dtype=bool)
+    if not _BRANCHES.isdisjoint(graph.op_types):
+        maybe = np.zeros(graph.num_ops, dtype=bool)
+        producers = _producers(graph)
+        for op in graph.topological_order.tolist():
+            kind = graph.op_types[op]
+            maybe[op] = kind in _BRANCHES or (kind not in _JOINS and maybe[producers[op]].any())
+        ordered &= ~maybe
+    return ordered
+
+
+def starting_order(problem: PlacementProblem, schedule: Schedule) -> Ints:
+    """(num_ops,) the ops by the instants at which they start, and in topological order."""
+    rank = np.empty(problem.graph.num_ops, dtype=np.int64)
+    rank[problem.graph.topological_order] = np.arange(problem.graph.num_ops)
+    return np.lexsort((rank, schedule.start))
+
+
+def control_edges(
+    problem: PlacementProblem, schedule: Schedule, ordered: Bools | None = None
+) -> Ints:
+    """The fewest edges that let the ops of each device start in the schedule's order only.
+
+    Each op follows the one before it on its device. Where a path leads from the one to the other
+    anyway, through the graph or through other such edges, there is no edge. Nothing is closed to a
+    cycle, as every edge of the graph, too, leads from an earlier start to a later one.
+
+    Paths are told by what each op comes after on each device, the last op of it (vector clocks;
+    Fidge 1988, Mattern 1989).
+
+    Args:
+        problem: what was placed.
+        schedule: how it runs.
+        ordered: (num_ops,) which ops to keep in order; those of `ordered_ops` if None.
+
+    Returns:
+        (n, 2) ops: which one must end before which other begins.
+    """
+    graph = problem.graph
+    if ordered is None:
+        ordered = ordered_ops(graph)
+    device = np.asarray(schedule.devices)[problem.op_group].tolist()
+    producers = _producers(graph)
+    behind = np.full((graph.num_ops, problem.num_devices), -1, dtype=np.int64)
+    last = [-1] * problem.num_devices
+    place = [0] * problem.num_devices
+    edges: list[tuple[int, int]] = []
+    for op in starting_order(problem, schedule).tolist():
+        clock = behind[producers[op]].max(axis=0, initial=-1)
+        if ordered[op]:
+            where = device[op]
+            before = last[where]
+            if before >= 0:
+                if clock[where] < behind[before, where]:
+                    edges.append((before, op))
+                clock = np.maximum(clock, behind[before])
+            clock[where] = place[where]
+            place[where] += 1
+            last[where] = op
+        behind[op] = clock
+    return np.array(edges, dtype=np.int64).reshape(-1, 2)
+
+
+def _producers(graph: ComputationGraph) -> list[Ints]:
+    """Of each op those whose outputs it consumes."""
+    consumer = np.argsort(graph.edge_consumer, kind="stable")
+    producer = graph.tensor_producer[graph.edge_tensor[consumer]]
+    counts = np.bincount(graph.edge_consumer, minlength=graph.num_ops)
+    return np.split(producer, np.cumsum(counts)[:-1])
