@@ -65,9 +65,10 @@ speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.readme
 
-# What is simulated against what is run for real, on two workers; 45 minutes on a machine that does
-# nothing else. It goes on where it was stopped.
+# What is simulated against what is run for real, on two workers; an hour and a half on a machine
+# that does nothing else. It goes on where it was stopped.
 measured: $(INSTALLED)
+	$(BIN)/python -m benchmarks.runtime
 	$(BIN)/python -m benchmarks.fidelity
 	$(BIN)/python -m benchmarks.win
 	$(BIN)/python -m benchmarks.measured_groups

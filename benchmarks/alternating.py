@@ -1,7 +1,8 @@
 """Placements run in turn, round after round, and what else the machine did meanwhile."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -11,11 +12,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.processors import busy_seconds, processor_seconds
+from placeto.cluster import Cluster
 from placeto.files import read_json, write_json
 from placeto.graph import Ints
-from placeto.measurement import Effort, Runnable, Runtime
+from placeto.measurement import Effort, Runnable, Runtime, RuntimeSettings
 from placeto.problem import PlacementProblem
 
+# How the placements are run: as `placeto measure` does, and as it did before steps were kept in
+# order, memory was kept and threads were to spare.
+NOW, BEFORE = "now", "before"
+SETTINGS = {
+    NOW: RuntimeSettings(),
+    BEFORE: RuntimeSettings("none", keeps_memory=False, serving_threads=0),
+}
 # Of one core. A run that others took more of is made again, and the one they took least of counts.
 FOREIGN = 0.05
 TRIES = 2
@@ -34,8 +43,18 @@ class Alternation:
     effort: Effort
 
 
+@contextmanager
+def runtimes(cluster: Cluster) -> Iterator[dict[str, Runtime]]:
+    """A runtime with each of the settings; those that nothing is run in are never started."""
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(Runtime(cluster, settings))
+            for name, settings in SETTINGS.items()
+        }
+
+
 def alternate(
-    runtime: Runtime,
+    runtimes: Mapping[str, Runtime],
     problem: PlacementProblem,
     runnable: Runnable,
     rows: Sequence[dict[str, Any]],
@@ -44,12 +63,12 @@ def alternate(
     """Runs all placements once a round, in every other round from the last to the first.
 
     Args:
-        runtime: of the problem's cluster.
+        runtimes: of the problem's cluster.
         problem: what is placed.
         runnable: the graph's GraphDef.
-        rows: a placement each: `label`, `devices` (a digit a group), `runs` (those that were made,
-            which are not made again) and `reason` (why it cannot be run). What is found is put
-            into `runs` and `reason`.
+        rows: a placement each: `label`, `devices` (a digit a group), `runtime` (which one runs it),
+            `runs` (those that were made, which are not made again) and `reason` (why it cannot be
+            run). What is found is put into `runs` and `reason`.
         alternation: how often.
 
     Yields:
@@ -59,6 +78,7 @@ def alternate(
         for row in rows if number % 2 == 0 else reversed(rows):
             if row["reason"] or len(row["runs"]) > number:
                 continue
+            runtime = runtimes[row["runtime"]]
             run = _quiet(runtime, problem, runnable, digits(row["devices"]), alternation.effort)
             row["reason"] = run.pop("reason")
             if not row["reason"]:
@@ -72,7 +92,7 @@ def contest(
     runnable: Runnable,
     alternation: Alternation,
     kept: Path,
-    enter: Callable[[Runtime], list[dict[str, Any]]],
+    enter: Callable[[Mapping[str, Runtime]], list[dict[str, Any]]],
 ) -> list[dict[str, Any]]:
     """Runs in turn what enters a contest; goes on where it was stopped.
 
@@ -86,32 +106,39 @@ def contest(
     Returns:
         The rows.
     """
-    with Runtime(problem.cluster) as runtime:
-        rows: list[dict[str, Any]] = read_json(kept)["rows"] if kept.exists() else enter(runtime)
+    with runtimes(problem.cluster) as started:
+        rows: list[dict[str, Any]] = read_json(kept)["rows"] if kept.exists() else enter(started)
         write_json(kept, {"rows": rows})
-        for _ in alternate(runtime, problem, runnable, rows, alternation):
+        for _ in alternate(started, problem, runnable, rows, alternation):
             write_json(kept, {"rows": rows})
     return rows
 
 
 def fastest(
-    runtime: Runtime,
+    runtimes: Mapping[str, Runtime],
     problem: PlacementProblem,
     runnable: Runnable,
     rows: Sequence[dict[str, Any]],
     alternation: Alternation,
 ) -> dict[str, Any]:
     """The row whose placement is the fastest when each is run once; that run is not in it."""
-    for _ in alternate(runtime, problem, runnable, rows, replace(alternation, rounds=1)):
+    for _ in alternate(runtimes, problem, runnable, rows, replace(alternation, rounds=1)):
         pass
     best = min((row for row in rows if not row["reason"]), key=measured)
     return best | {"runs": []}
 
 
-def row_of(label: str, devices: Ints, **more: Any) -> dict[str, Any]:
+def row_of(label: str, devices: Ints, runtime: str = NOW, **more: Any) -> dict[str, Any]:
     """A placement that was not run yet; see `alternate`."""
     digits = "".join(map(str, np.asarray(devices).tolist()))
-    return {"label": label, **more, "devices": digits, "runs": [], "reason": ""}
+    return {
+        "label": label,
+        "runtime": runtime,
+        **more,
+        "devices": digits,
+        "runs": [],
+        "reason": "",
+    }
 
 
 def measured(row: dict[str, Any]) -> float:

@@ -5,6 +5,9 @@ simulator after `placeto calibrate`. Op times and launch overhead come from step
 one device, channels from steps that do nothing but send; every placement that is judged here is on
 both devices. The two placements on a single device are shown, and not judged.
 
+Each placement runs in the runtime as it is and as it was before it kept the simulated order, in
+turn; see `benchmarks.alternating`.
+
 A second prediction shows what the semantics leave out: what a transfer costs the processors at
 its ends, see `benchmarks.held`.
 
@@ -22,7 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.alternating import Alternation, alternate, digits, measured, row_of
+from benchmarks.alternating import (
+    BEFORE,
+    NOW,
+    SETTINGS,
+    Alternation,
+    alternate,
+    digits,
+    measured,
+    row_of,
+    runtimes,
+)
 from benchmarks.calibrated import cluster_file, load, prepare
 from benchmarks.held import Cost, cost_of, held_step_time
 from benchmarks.markdown import table
@@ -30,7 +43,7 @@ from benchmarks.splits import Split, splits
 from placeto import load_cluster
 from placeto.files import read_json, write_json
 from placeto.graph import Ints
-from placeto.measurement import Effort, Runtime
+from placeto.measurement import Effort
 from placeto.measurement.calibration.machine import machine
 from placeto.placers import NotApplicable, place
 from placeto.problem import PlacementProblem
@@ -69,8 +82,9 @@ FULL = Plan(
         "rnnlm": "zoo:rnnlm?layers=2&batch=16&length=10&hidden=1024",
     },
     Alternation(2, Effort(warm_up=1, steps=4, deadline_seconds=300)),
-    ("--steps", "15", "--traces", "7", "--deadline", "600"),
+    ("--steps", "9", "--traces", "5", "--deadline", "600"),
     budget_seconds=5,
+    every=4,
 )
 QUICK = Plan(
     {"rnnlm": "zoo:rnnlm?layers=2&batch=4&length=4&hidden=512&embedding=512&vocabulary=4000"},
@@ -97,11 +111,14 @@ def run(plan: Plan, folder: Path, results: Path, picture: Path) -> None:
     for name, source in plan.sources.items():
         rows = measured_rows(plan, calibrated, name, folder / f"{name}.rows.json")
         rows = with_predictions(load(calibrated, name)[0], rows, cost)
-        kept = judged(rows)
+        kept = {runtime: found for runtime in SETTINGS if (found := judged(rows, runtime))}
         document["graphs"][name] = {
             "source": source,
-            "figures": {key: figures(kept, key) for key in ("predicted", "held")},
-            "again": again(kept),
+            "figures": {
+                runtime: {key: figures(found, key) for key in ("predicted", "held")}
+                for runtime, found in kept.items()
+            },
+            "again": {runtime: again(found) for runtime, found in kept.items()},
             "rows": rows,
         }
         write_json(results, document)
@@ -117,12 +134,13 @@ def measured_rows(plan: Plan, calibrated: Path, name: str, kept: Path) -> list[d
         rows = read_json(kept)["rows"]
     else:
         rows = [
-            row_of(split.label, split.devices, family=split.family)
+            row_of(split.label, split.devices, runtime, family=split.family)
             for split in placements(plan, problem)
+            for runtime in SETTINGS
         ]
         write_json(kept, {"rows": rows})
-    with Runtime(problem.cluster) as runtime:
-        for _ in alternate(runtime, problem, runnable, rows, plan.alternation):
+    with runtimes(problem.cluster) as started:
+        for _ in alternate(started, problem, runnable, rows, plan.alternation):
             write_json(kept, {"rows": rows})
     return list(rows)
 
@@ -173,9 +191,15 @@ def with_predictions(
     ]
 
 
-def judged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows that count: measured, and on more than one device."""
-    return [row for row in rows if row["measured"] is not None and len(set(row["devices"])) > 1]
+def judged(rows: Sequence[dict[str, Any]], runtime: str) -> list[dict[str, Any]]:
+    """Rows of a runtime that count: measured, and on more than one device."""
+    return [
+        row
+        for row in rows
+        if row["runtime"] == runtime
+        and row["measured"] is not None
+        and len(set(row["devices"])) > 1
+    ]
 
 
 def figures(rows: Sequence[dict[str, Any]], key: str) -> dict[str, Any]:
@@ -234,6 +258,7 @@ def markdown(graphs: dict[str, Any]) -> str:
     """The tables: a row a graph, for either prediction."""
     header = [
         "graph",
+        "runtime",
         "placements",
         "measured, s",
         "mean absolute error",
@@ -245,17 +270,24 @@ def markdown(graphs: dict[str, Any]) -> str:
     ]
 
     def rows(key: str) -> Iterator[list[str]]:
-        for name, graph in graphs.items():
-            found = graph["figures"][key]
-            real = [row["measured"] for row in judged(graph["rows"])]
+        ran = [
+            (name, graph, runtime)
+            for name, graph in graphs.items()
+            for runtime in (BEFORE, NOW)
+            if runtime in graph["figures"]
+        ]
+        for name, graph, runtime in ran:
+            found = graph["figures"][runtime][key]
+            real = [row["measured"] for row in judged(graph["rows"], runtime)]
             yield [
                 f"`{name}`",
+                runtime,
                 str(found["placements"]),
                 f"{min(real):.2f} to {max(real):.2f}",
                 f"{found['error']:.1%}",
                 f"{found['bias']:+.1%}",
                 f"{found['spearman']:.3f}",
-                f"{graph['again']['most']:.2f}",
+                f"{graph['again'][runtime]['most']:.2f}",
                 f"{found['best']:.3f}",
                 f"{found['close']:.0%}",
             ]
@@ -284,7 +316,9 @@ def draw(graphs: dict[str, Any], picture: Path) -> None:
         squeeze=False,
     )
     for column, (name, graph) in enumerate(graphs.items()):
-        rows = [row for row in graph["rows"] if row["measured"] is not None]
+        rows = [
+            row for row in graph["rows"] if row["runtime"] == NOW and row["measured"] is not None
+        ]
         times = [row[key] for row in rows for key in ("measured", *titles)]
         ends = 0.95 * min(times), 1.05 * max(times)
         for ax, key in zip(axes[:, column], titles, strict=True):

@@ -2,15 +2,17 @@
 
 Training steps are calibrated on the two workers of `local-2`. The search `auto` places each with
 groups `auto` and with groups `fine`, in the same seconds. The fastest few of each by simulation are
-run once, and the fastest of these by measurement is what was found. Both are then run in turn with
-one worker, several rounds, which alone count. Beside the simulated step times stand those if
-transfers held the devices at both ends, see `benchmarks.held`. It goes on where it was stopped.
+run once, and the fastest of these by measurement is what was found; where the results have what was
+found it stays as it is. Both are then run in turn with one worker, several rounds, which alone
+count, in the runtime as it is and as it was before it kept the simulated order, see
+`benchmarks.alternating`. Beside the simulated step times stand those if transfers held the devices
+at both ends, see `benchmarks.held`. It goes on where it was stopped.
 Writes `results/measured_groups.json` and `.md`; with `--quick` both go into the folder.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,12 +21,21 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.alternating import Alternation, contest, digits, fastest, measured, row_of
+from benchmarks.alternating import (
+    BEFORE,
+    NOW,
+    Alternation,
+    contest,
+    digits,
+    fastest,
+    measured,
+    row_of,
+)
 from benchmarks.calibrated import load, prepare
 from benchmarks.held import Cost, cost_of, held_step_time
 from benchmarks.markdown import table
 from placeto import PlacementProblem, place, simulate
-from placeto.files import write_json
+from placeto.files import read_json, write_json
 from placeto.graph import Ints
 from placeto.initial import all_on
 from placeto.measurement import Effort, Runnable, Runtime
@@ -32,7 +43,7 @@ from placeto.measurement.calibration.machine import machine
 
 RESULTS = Path(__file__).parent / "results"
 GROUPS = ("auto", "fine")
-SINGLE = "all on 0"
+SINGLE, LABEL = "all on 0", "groups `{}`"
 
 
 @dataclass(frozen=True)
@@ -62,8 +73,8 @@ FULL = Plan(
         "ptb": "zoo:enas_rnn?seed=275405&nodes=6&length=16&hidden=640&batch=64",
         "transformer": "zoo:transformer?layers=4&hidden=384&heads=8&length=32&batch=32&masked=4",
     },
-    Alternation(5, Effort(warm_up=2, steps=5, deadline_seconds=300)),
-    ("--steps", "15", "--traces", "7", "--deadline", "600"),
+    Alternation(3, Effort(warm_up=2, steps=5, deadline_seconds=300)),
+    ("--steps", "9", "--traces", "5", "--deadline", "600"),
     seconds=10.0,
     candidates=3,
 )
@@ -87,7 +98,7 @@ def run(plan: Plan, folder: Path, results: Path) -> None:
     }
     for name, source in plan.sources.items():
         problem, runnable = load(calibrated, name, "none")
-        entered = partial(enter, plan, problem, runnable)
+        entered = partial(enter, plan, problem, runnable, _found_before(results, name, source))
         kept = folder / f"{name}.groups.json"
         rows = contest(problem, runnable, plan.alternation, kept, entered)
         predicted = [row | predictions(problem, digits(row["devices"]), cost) for row in rows]
@@ -99,24 +110,46 @@ def run(plan: Plan, folder: Path, results: Path) -> None:
 
 
 def enter(
-    plan: Plan, problem: PlacementProblem, runnable: Runnable, runtime: Runtime
+    plan: Plan,
+    problem: PlacementProblem,
+    runnable: Runnable,
+    known: dict[str, str],
+    runtimes: Mapping[str, Runtime],
 ) -> list[dict[str, Any]]:
-    """Rows of the contenders, op by op: one worker, and what was found with either groups."""
-    rows = [row_of(SINGLE, all_on(problem, 0))]
-    for groups in GROUPS:
-        found = _searched(plan, problem, groups)
-        rows.append(fastest(runtime, problem, runnable, found, plan.alternation))
-    return rows
+    """Rows of the contenders, op by op: one worker, and what was found with either groups.
+
+    Args:
+        plan: how to search.
+        problem: what is placed.
+        runnable: the graph's GraphDef.
+        known: label -> placement, a digit a group, of what need not be searched.
+        runtimes: in which what was found is run.
+    """
+    entered = [row_of(SINGLE, all_on(problem, 0))]
+    for label in map(LABEL.format, GROUPS):
+        if len(known.get(label, "")) == problem.num_groups:
+            entered.append(row_of(label, digits(known[label])))
+        else:
+            found = _searched(plan, problem, label)
+            entered.append(fastest(runtimes, problem, runnable, found, plan.alternation))
+    return [{**row, "runtime": name, "runs": []} for row in entered for name in runtimes]
 
 
-def _searched(plan: Plan, problem: PlacementProblem, groups: str) -> list[dict[str, Any]]:
+def _found_before(results: Path, name: str, source: str) -> dict[str, str]:
+    graph = read_json(results)["graphs"].get(name, {}) if results.exists() else {}
+    rows = graph["rows"] if graph.get("source") == source else []
+    return {row["label"]: row["devices"] for row in rows}
+
+
+def _searched(plan: Plan, problem: PlacementProblem, label: str) -> list[dict[str, Any]]:
     """Rows of the fastest few that the search came by."""
+    (groups,) = (groups for groups in GROUPS if LABEL.format(groups) == label)
     grouped = PlacementProblem(problem.graph, problem.cluster, groups)
     placement = place(grouped, "auto", plan.seconds)
     candidates = (placement.candidates or (placement.devices,))[: plan.candidates]
     some_op = np.unique(problem.op_group, return_index=True)[1]  # of each group
     group_of = grouped.op_group[some_op]
-    return [row_of(f"groups `{groups}`", devices[group_of]) for devices in candidates]
+    return [row_of(label, devices[group_of]) for devices in candidates]
 
 
 def predictions(problem: PlacementProblem, devices: Ints, cost: Cost) -> dict[str, float]:
@@ -126,27 +159,41 @@ def predictions(problem: PlacementProblem, devices: Ints, cost: Cost) -> dict[st
 
 
 def markdown(graphs: dict[str, Any]) -> str:
-    """The table: a row a graph and contender."""
+    """The table: a row a graph and contender; a dash for what did not run in a runtime."""
     rows = []
     for name, graph in graphs.items():
-        ran = [row for row in graph["rows"] if row["runs"] and not row["reason"]]
-        coarse = next(row for row in ran if row["label"] == f"groups `{GROUPS[0]}`")
-        for row in ran:
-            rounds = [median(run["samples"]) for run in row["runs"]]
+        ran = {
+            (row["label"], row["runtime"]): row
+            for row in graph["rows"]
+            if row["runs"] and not row["reason"]
+        }
+        for label in dict.fromkeys(label for label, _ in ran):
+            cells: dict[str, list[str]] = {BEFORE: ["-"] * 3, NOW: ["-"] * 3}
+            for runtime in cells:
+                if (row := ran.get((label, runtime))) is not None:
+                    rounds = [median(run["samples"]) for run in row["runs"]]
+                    cells[runtime] = [
+                        f"{measured(row) * 1e3:.0f}",
+                        f"{min(rounds) * 1e3:.0f} to {max(rounds) * 1e3:.0f}",
+                        f"{measured(row) / measured(ran[SINGLE, runtime]):.2f}",
+                    ]
+            either = next(row for key, row in ran.items() if key[0] == label)
+            single = next(row for key, row in ran.items() if key[0] == SINGLE)
             rows.append(
                 [
                     f"`{name}`",
-                    row["label"],
-                    f"{row['simulated'] * 1e3:.0f}",
-                    f"{row['held'] * 1e3:.0f}",
-                    f"{measured(row) * 1e3:.0f}",
-                    f"{min(rounds) * 1e3:.0f} to {max(rounds) * 1e3:.0f}",
-                    f"{row['simulated'] / coarse['simulated']:.2f}",
-                    f"{measured(row) / measured(coarse):.2f}",
+                    label,
+                    f"{either['simulated'] * 1e3:.0f}",
+                    f"{either['held'] * 1e3:.0f}",
+                    f"{either['simulated'] / single['simulated']:.2f}",
+                    *cells[BEFORE],
+                    *cells[NOW],
                 ]
             )
-    header = ["graph", "placement", "simulated, ms", "ends held, ms", "measured, ms", "rounds, ms"]
-    return table([*header, "simulated, ratio", "measured, ratio"], rows)
+    header = ["graph", "placement", "simulated, ms", "ends held, ms", "over one worker"]
+    for runtime in (BEFORE, NOW):
+        header += [f"measured {runtime}, ms", "rounds", "over one worker"]
+    return table(header, rows)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ several rounds; only these runs count, as what was fastest once may have been lu
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -89,7 +89,10 @@ def run(plan: Plan, folder: Path, results: Path) -> None:
 
 
 def enter(
-    plan: Plan, problem: PlacementProblem, runnable: Runnable, runtime: Runtime
+    plan: Plan,
+    problem: PlacementProblem,
+    runnable: Runnable,
+    runtimes: Mapping[str, Runtime],
 ) -> list[dict[str, Any]]:
     """Rows of the contenders: either worker, the expert where there is one, what was found."""
     rows = [row_of(SINGLE.format(number), all_on(problem, number)) for number in (0, 1)]
@@ -99,7 +102,7 @@ def enter(
         for method, seconds in plan.methods.items()
         for row in _searched(problem, method, seconds, plan.candidates)
     ]
-    best = fastest(runtime, problem, runnable, found, plan.alternation)
+    best = fastest(runtimes, problem, runnable, found, plan.alternation)
     return [*rows, best | {"label": FOUND, "method": best["label"]}]
 
 

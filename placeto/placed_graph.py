@@ -12,6 +12,19 @@ if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
 
+ORDERED, UNORDERED = ORDERS = ("fifo", "none")
+
+
+def check_order(order: str) -> None:
+    """Refuses what is no order.
+
+    Raises:
+        PlacetoError: it is neither `fifo` nor `none`.
+    """
+    if order not in ORDERS:
+        raise PlacetoError(f"order is {order!r}, expected {' or '.join(ORDERS)}")
+
+
 def placed_graph_def(graph_def: GraphDef, op_devices: Mapping[str, str]) -> GraphDef:
     """A copy of a graph in which every op has a device.
 

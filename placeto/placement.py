@@ -12,9 +12,9 @@ from placeto.errors import PlacetoError
 from placeto.files import check_format, read_json, write_json
 from placeto.graph import ComputationGraph, Ints
 from placeto.module_devices import TorchDevice, device_map
-from placeto.placed_graph import add_control_edges, placed_graph_def
+from placeto.placed_graph import ORDERED, add_control_edges, check_order, placed_graph_def
 from placeto.problem import PlacementProblem
-from placeto.simulation import ORDERED, check_order, control_edges, simulate
+from placeto.simulation import control_edges, simulate
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef

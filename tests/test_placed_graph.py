@@ -74,3 +74,18 @@ def test_a_device_that_tensorflow_does_not_know():
     cluster = replace(CLUSTER, devices=(DEVICES[0], unnamed, DEVICES[2]))
     with pytest.raises(PlacetoError, match="device 'd1': tensorflow is missing"):
         placement(cluster).apply(graph_def())
+
+
+def test_ops_are_kept_in_the_simulated_order():
+    # All on one device, where the second product starts as the first one ends.
+    graph = make_graph({"mul": 1.0, "other": 2.0})
+    problem = PlacementProblem(replace(graph, op_types=["Square", "Square"]), CLUSTER, "none")
+    made = Placement(problem, np.zeros(2, dtype=np.int64), 3.0, np.zeros(3), True)
+    given = graph_def()
+    given.node.add(name="other", op="Square").input.append("read")
+    inputs = {node.name: list(node.input) for node in made.apply(given).node}
+    assert inputs["other"] == ["read", "^mul"]
+    assert inputs["mul"] == ["read"]
+    assert made.apply(given, order="none").node[-1].input == ["read"]
+    with pytest.raises(PlacetoError, match="order is 'gpipe', expected fifo or none"):
+        made.apply(given, order="gpipe")

@@ -1,9 +1,9 @@
 """Real execution of placed TensorFlow graphs, timed."""
 
-from placeto.measurement.conduct import Conduct, conduct
 from placeto.measurement.confine import RuntimeSettings
 from placeto.measurement.effort import Effort
 from placeto.measurement.evaluator import MeasuringEvaluator
+from placeto.measurement.fidelity import Conduct, conduct
 from placeto.measurement.measured import Measurement
 from placeto.measurement.runnable import Runnable, find_runnable
 from placeto.measurement.runtime import Runtime

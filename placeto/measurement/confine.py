@@ -6,37 +6,59 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from placeto.simulation import ORDERED, check_order
+from placeto.errors import PlacetoError
+from placeto.placed_graph import ORDERED, check_order
 
 _UNITS = 1024
-_KEEP_MEMORY = {
-    "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": str(2**25),
-    "MALLOC_TRIM_THRESHOLD_": str(2**34),
-}
 
 
 @dataclass(frozen=True)
 class RuntimeSettings:
-    """How a runtime runs placements.
+    """How placements are run; by default so that a step runs as it was simulated.
+
+    What each setting is worth is in docs/results/measured.md.
 
     Attributes:
         order: of each device's ops: `fifo`, the simulated one, or `none`, the runtime's own.
-        keeps_memory: whether freed memory is kept for the next allocation.
-        serving_threads: threads beyond the cores.
+        keeps_memory: whether processes of CPUs keep freed memory for the next allocation.
+        serving_threads: inter-op threads of a process beyond its cores. A tensor is asked for, and
+            sent, in such a thread: with none to spare it waits until an op has ended.
+
+    Raises:
+        PlacetoError: an unknown order, or a negative number of threads.
     """
 
     order: str = ORDERED
     keeps_memory: bool = True
-    serving_threads: int = 3
+    serving_threads: int = 1
 
     def __post_init__(self) -> None:
         check_order(self.order)
+        if self.serving_threads < 0:
+            raise PlacetoError(
+                f"serving_threads is {self.serving_threads}, expected a number from 0"
+            )
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """Variables to set before the process starts."""
-        return dict(_KEEP_MEMORY) if self.keeps_memory else {}
+    def environment(self, *, on_cpus: bool) -> dict[str, str]:
+        """What a process needs in its environment before it starts.
+
+        TensorFlow's wheel brings no malloc of its own: a CPU's tensors are glibc's (2.21:
+        libtensorflow_framework.so.2 wants `posix_memalign@GLIBC_2.2.5`). By default glibc has an
+        arena a thread, maps large blocks and unmaps them when they are freed, and gives the end of
+        its heap back: a step faults the same pages in again and again.
+
+        Args:
+            on_cpus: whether all devices of the process are CPUs; the memory of others is not
+                malloc's.
+        """
+        if not (self.keeps_memory and on_cpus):
+            return {}
+        return {
+            "MALLOC_ARENA_MAX": "1",
+            # The highest that glibc takes: half of an arena's heap (HEAP_MAX_SIZE).
+            "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+            "MALLOC_TRIM_THRESHOLD_": str(16 * 2**30),
+        }
 
 
 def pin(cores: list[int] | None) -> None:

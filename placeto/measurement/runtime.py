@@ -14,7 +14,8 @@ from placeto.measurement.confine import RuntimeSettings
 from placeto.measurement.effort import Effort
 from placeto.measurement.measured import Measurement
 from placeto.measurement.tasks import Task, tasks_of
-from placeto.simulation import UNORDERED, control_edges, simulate
+from placeto.placed_graph import UNORDERED
+from placeto.simulation import control_edges, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -215,9 +216,9 @@ class Runtime:
         settings: Mapping[str, Any],
         environment: Mapping[str, str] | None = None,
     ) -> Child:
-        own = self._settings
-        told = {**settings, "serving_threads": own.serving_threads}
-        return Child(name, module, told, {**own.environment, **(environment or {})})
+        told = {**settings, "serving_threads": self._settings.serving_threads}
+        kept = self._settings.environment(on_cpus=settings["memory_bytes"] is not None)
+        return Child(name, module, told, {**kept, **(environment or {})})
 
     def _start_workers(self) -> str:
         """Starts the workers and returns the address of the first."""

@@ -4,14 +4,7 @@ from pathlib import Path
 
 from placeto.jit import drop_stale_kernels
 from placeto.simulation.batch import EvaluatedBatch
-from placeto.simulation.control import (
-    ORDERED,
-    UNORDERED,
-    check_order,
-    control_edges,
-    ordered_ops,
-    starting_order,
-)
+from placeto.simulation.control import control_edges, ordered_ops, starting_order
 from placeto.simulation.evaluator import Evaluator, find_evaluator, penalised_time
 from placeto.simulation.memory import memory_over_time
 from placeto.simulation.schedule import Schedule, Transfers
@@ -21,14 +14,11 @@ from placeto.simulation.timeline import save_timeline, timeline
 drop_stale_kernels(Path(__file__).parent)
 
 __all__ = [
-    "ORDERED",
-    "UNORDERED",
     "EvaluatedBatch",
     "Evaluator",
     "Outcomes",
     "Schedule",
     "Transfers",
-    "check_order",
     "control_edges",
     "find_evaluator",
     "memory_over_time",

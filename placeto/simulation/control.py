@@ -6,28 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeto.errors import PlacetoError
-
 if TYPE_CHECKING:
     from placeto.graph import ComputationGraph, Ints
     from placeto.problem import PlacementProblem
     from placeto.simulation.schedule import Bools, Schedule
 
-ORDERED, UNORDERED = ORDERS = ("fifo", "none")
-
 # What a runtime has done before it begins, or does in no time to speak of.
 TIMELESS = frozenset({"Placeholder", "VarHandleOp", "Const", "NoOp", "Identity"})
 _BRANCHES, _JOINS = frozenset({"Switch", "RefSwitch"}), frozenset({"Merge", "RefMerge"})
-
-
-def check_order(order: str) -> None:
-    """Refuses what is no order.
-
-    Raises:
-        PlacetoError: it is neither `fifo` nor `none`.
-    """
-    if order not in ORDERS:
-        raise PlacetoError(f"order is {order!r}, expected {' or '.join(ORDERS)}")
 
 
 def ordered_ops(graph: ComputationGraph) -> Bools:

@@ -38,7 +38,9 @@ class Pretended:
 def test_there_and_back(monkeypatch):
     runtime = Pretended(monkeypatch)
     rows = [row_of("a", [0, 1]), row_of("b", np.array([1, 0]), family="x")]
-    assert rows[1] == {"label": "b", "family": "x", "devices": "10", "runs": [], "reason": ""}
+    assert rows[1] == {
+        "label": "b", "runtime": "now", "family": "x", "devices": "10", "runs": [], "reason": "",
+    }  # fmt: skip
     after = [each["label"] for each in run(runtime, rows, 3)]
     assert after == ["a", "b", "b", "a", "a", "b"]
     assert runtime.seen == [(0, 1), (1, 0), (1, 0), (0, 1), (0, 1), (1, 0)]
@@ -56,6 +58,20 @@ def test_it_goes_on_where_it_was_stopped(monkeypatch):
     assert [len(row["runs"]) for row in rows] == [1, 1, 2]
     runtime.seen.clear()
     assert [row["label"] for row in run(runtime, rows, 2)] == ["b", "a"]
+
+
+def test_each_row_is_run_by_its_runtime(monkeypatch):
+    seen = []
+
+    def run(runtime, problem, runnable, devices, effort):
+        seen.append((runtime, devices.tolist()))
+        return {"samples": [1.0], "foreign": 0.0, "reason": ""}
+
+    monkeypatch.setattr(alternating, "_quiet", run)
+    rows = [row_of("a", [0, 1]), row_of("a", [0, 1], "before"), row_of("b", [1, 1], "before")]
+    runtimes = {"now": "new", "before": "old"}
+    list(alternate(runtimes, PROBLEM, None, rows, Alternation(1, EFFORT)))
+    assert seen == [("new", [0, 1]), ("old", [0, 1]), ("old", [1, 1])]
 
 
 def test_what_cannot_be_run_is_not_run_again(monkeypatch):
@@ -87,4 +103,4 @@ def test_processor_time_is_counted():
 
 
 def run(runtime, rows, rounds):
-    return alternate(runtime, PROBLEM, None, rows, Alternation(rounds, EFFORT))
+    return alternate({"now": runtime}, PROBLEM, None, rows, Alternation(rounds, EFFORT))

@@ -22,10 +22,17 @@ SECONDS = {"start": 1, "left": 2, "right": 2, "loss": 1, "d_left": 2, "d_right":
 PROBLEM = make_problem(make_graph(SECONDS, TENSORS), make_cluster(2))
 
 
-def row(label: str, measured: float | None, predicted: float, devices: str = "01") -> dict:
+def row(
+    label: str,
+    measured: float | None,
+    predicted: float,
+    devices: str = "01",
+    runtime: str = "now",
+) -> dict:
     return {
-        "label": label, "family": "cut", "devices": devices, "measured": measured,
-        "predicted": predicted, "held": 2 * predicted, "reason": "", "runs": [],
+        "label": label, "family": "cut", "runtime": runtime, "devices": devices,
+        "measured": measured, "predicted": predicted, "held": 2 * predicted,
+        "reason": "", "runs": [],
     }  # fmt: skip
 
 
@@ -51,17 +58,38 @@ def test_measurements_against_themselves():
 
 
 def test_what_is_judged():
-    rows = [row("single", 1.0, 1.0, "00"), row("failed", None, 1.0), row("split", 1.0, 1.0)]
-    assert [each["label"] for each in fidelity.judged(rows)] == ["split"]
+    rows = [
+        row("single", 1.0, 1.0, "00"), row("failed", None, 1.0), row("split", 1.0, 1.0),
+        row("earlier", 1.0, 1.0, runtime="before"),
+    ]  # fmt: skip
+    assert [each["label"] for each in fidelity.judged(rows, "now")] == ["split"]
+    assert [each["label"] for each in fidelity.judged(rows, "before")] == ["earlier"]
 
 
 def test_table_and_picture(tmp_path):
-    rows = [row("single", 1.0, 1.0, "00"), row("a", 1.0, 1.1), row("b", 2.0, 2.0)]
-    found = {key: fidelity.figures(fidelity.judged(rows), key) for key in ("predicted", "held")}
-    graphs = {"net": {"rows": rows, "figures": found, "again": {"most": 0.75}}}
+    rows = [
+        row("single", 1.0, 1.0, "00"), row("a", 1.0, 1.1), row("b", 2.0, 2.0),
+        row("a", 2.0, 1.1, runtime="before"), row("b", 4.0, 2.0, runtime="before"),
+    ]  # fmt: skip
+    found = {
+        runtime: {
+            key: fidelity.figures(fidelity.judged(rows, runtime), key)
+            for key in ("predicted", "held")
+        }
+        for runtime in ("now", "before")
+    }
+    most = {"now": {"most": 0.75}, "before": {"most": 0.5}}
+    graphs = {"net": {"rows": rows, "figures": found, "again": most}}
     plain, held = fidelity.markdown(graphs).split("If a transfer also held")
-    assert "| `net` | 2 | 1.00 to 2.00 | 5.0% | +5.0% | 1.000 | 0.75 | 1.000 | 100% |" in plain
-    assert "| `net` | 2 | 1.00 to 2.00 | 110.0% | +110.0% | 1.000 | 0.75 | 1.000 | 100% |" in held
+    before = "| `net` | before | 2 | 2.00 to 4.00 | 47.5% | -47.5% | 1.000 | 0.50 | 1.000 | 100% |"
+    assert before in plain
+    assert (
+        "| `net` | now | 2 | 1.00 to 2.00 | 5.0% | +5.0% | 1.000 | 0.75 | 1.000 | 100% |" in plain
+    )
+    assert (
+        "| `net` | now | 2 | 1.00 to 2.00 | 110.0% | +110.0% | 1.000 | 0.75 | 1.000 | 100% |"
+        in held
+    )
     fidelity.draw(graphs, tmp_path / "docs" / "f.png")
     assert (tmp_path / "docs" / "f.png").stat().st_size > 1000
 

@@ -60,6 +60,23 @@ def test_what_is_printed(placeto, files, folder, monkeypatch):
     assert graph.op_seconds["local-2-cpu"].sum() == pytest.approx(5e-4)
 
 
+def test_a_machine_that_does_not_come_to_rest_is_warned_of(placeto, files, monkeypatch):
+    trace = run_metadata(w0=[op("MatMul", 0, (0, 500), 500)], w1=[op("MatMul", 0, (0, 500), 500)])
+    runs = []
+
+    def measure(runtime, problem, devices, runnable, effort, *, traces=0):
+        runs.append(problem.graph.name)
+        return Measurement((0.002 * 1.1 ** len(runs),), traces=(trace,) * traces)
+
+    monkeypatch.setattr(Runtime, "measure", measure)
+    result = placeto("calibrate", *files, "-o", "out", "--json")
+    assert result.status == 0
+    assert runs.count("two_layers") == 2 * 2 * 3
+    assert "warning: two_layers on worker0 is predicted to take" in result.err
+    assert "when it ran again, after 3 tries" in result.err
+    assert [check["tries"] for check in result.document["graphs"]] == [3, 3]
+
+
 def test_what_cannot_be_run_is_one_line_and_leaves_nothing(placeto, files, folder, monkeypatch):
     failed = Measurement(reason="worker 1 was killed")
     monkeypatch.setattr(Runtime, "measure", lambda *arguments, **options: failed)

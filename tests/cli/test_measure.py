@@ -1,12 +1,22 @@
 import json
 
+import numpy as np
 import pytest
+from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
-from placeto.measurement import Measurement, Runtime
+from placeto.measurement import Conduct, Measurement, Runtime
 from placeto.placers import place
 from tests.measurement.conftest import fitted, saved, split  # noqa: F401 (`saved` is a fixture)
+from tests.measurement.traces import op, run_metadata
 
-RAN = Measurement((1.0, 3.0, 2.0))
+DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+def ran():
+    """Steps that were measured, and one that was traced, of one op."""
+    metadata = RunMetadata.FromString(run_metadata(w0=[op("Relu", 0, (1, 7), 8)]))
+    metadata.step_stats.dev_stats[0].device = DEVICE
+    return Measurement((1.0, 3.0, 2.0), traces=(metadata.SerializeToString(),))
 
 
 @pytest.fixture
@@ -49,13 +59,41 @@ def test_a_real_run(placeto, files):
 
 
 def test_what_is_printed(placeto, files, pretended):
-    efforts = pretended(RAN)
+    efforts = pretended(ran())
     result = placeto("measure", *files, "--deadline", "7", "--precision", "0.5")
     assert result.status == 0
     assert "2 s, median of 3 steps" in result.out
     assert "1 s to 3 s" in result.out
+    assert "100.0% of pairs of ops in order; no tensor was sent" in result.out
+    assert "warning" not in result.err
     assert (efforts[0].deadline_seconds, efforts[0].precision) == (7.0, 0.5)
     assert (efforts[0].warm_up, efforts[0].steps) == (5, 5)
+
+
+def test_tensors_that_wait_are_warned_of(placeto, files, pretended, monkeypatch):
+    pretended(ran())
+    late = Conduct(0.5, np.full(9, 5e-3), 1.0)
+    monkeypatch.setattr("placeto.cli.measure.conduct", lambda *step: late)
+    result = placeto("measure", *files)
+    assert result.status == 0
+    assert "50.0% of pairs of ops in order; a tensor waits 5 ms to be sent" in result.out
+    assert "warning: tensors that are ready wait 5 ms until they are sent" in result.err
+    row = placeto("measure", *files, "--json").document
+    assert (row["order"], row["in_order"], row["send_wait"]) == ("fifo", 0.5, 5e-3)
+
+
+@pytest.mark.parametrize("order", ["fifo", "none"])
+def test_the_order_is_the_runtime_s_only_if_asked_for(placeto, files, monkeypatch, order):
+    made = []
+
+    def measure(runtime, problem, devices, *arguments, **options):
+        made.append(runtime.control(problem, devices))
+        return ran()
+
+    monkeypatch.setattr(Runtime, "measure", measure)
+    assert placeto("measure", *files, "--order", order).status == 0
+    (edges,) = made
+    assert (len(edges) > 0) is (order == "fifo")
 
 
 def test_a_placement_that_cannot_be_run_is_status_1(placeto, files, pretended):
@@ -73,6 +111,7 @@ def test_a_placement_that_cannot_be_run_is_status_1(placeto, files, pretended):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (("--order", "lifo"), "--order"),
         (("--steps", "0"), "steps is 0, expected a number from 1"),
         (("--deadline", "-1"), "deadline_seconds is -1.0"),
         (("--cluster", "k80x2"), "p.json: op_devices: cluster 'k80x2': there is no device 'cpu0'"),

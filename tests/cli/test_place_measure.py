@@ -9,7 +9,7 @@ import pytest
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, simulate
 from placeto import save_cluster as save
-from placeto.measurement import Measurement
+from placeto.measurement import Measurement, Runtime
 from placeto.placers import PLACERS, Placer
 from tests.measurement.conftest import fitted
 from tests.measurement.pretend import pretend  # noqa: F401 (a fixture)
@@ -65,6 +65,19 @@ def takes(*ends, again=()):
 
 def names(devices):
     return [f"worker{device}" for device in devices]
+
+
+@pytest.mark.parametrize("order", ["fifo", "none"])
+def test_the_order_is_the_runtime_s_only_if_asked_for(placeto, problem, monkeypatch, order):
+    edges = []
+
+    def measure(runtime, problem, devices, runnable):
+        edges.append(len(runtime.control(problem, devices)))
+        return Measurement((1.0,))
+
+    monkeypatch.setattr(Runtime, "measure", measure)
+    assert placeto(*ARGV, "--measure", "--order", order).status == 0
+    assert all((count > 0) is (order == "fifo") for count in edges)
 
 
 def test_the_fastest_measured_is_kept(placeto, problem, pretend):  # noqa: F811

@@ -45,3 +45,28 @@ def large(megabytes: int = 512) -> Any:
         return tf.reduce_sum(scale.assign_add(0.5) * tf.tile(inputs, (megabytes, 1)))
 
     return step
+
+
+def two_chains(rows: int = 8192, width: int = 256, length: int = 4) -> Any:
+    """Two chains of products, `a` and `b`; the sum of each product is squared in scope `far`."""
+    import tensorflow as tf
+
+    weights = {
+        name: tf.Variable(tf.random.normal((width, width), stddev=width**-0.5), name=f"{name}_w")
+        for name in (f"{chain}{number}" for number in range(length) for chain in "ab")
+    }
+
+    @tf.function(input_signature=[tf.TensorSpec((rows, width), name="inputs")])
+    def step(inputs: Any) -> Any:
+        last = dict.fromkeys("ab", inputs)
+        squares = []
+        for name, weight in weights.items():
+            with tf.name_scope(name):
+                last[name[0]] = tf.matmul(last[name[0]], weight)
+                total = tf.reduce_sum(last[name[0]])
+            with tf.name_scope("far"):
+                squares.append(total * total)
+        with tf.name_scope("far"):
+            return tf.add_n(squares)
+
+    return step

@@ -94,6 +94,9 @@ def test_the_figures_of_the_devices_are_found(calibration):
     for check in calibration.checks:
         assert check["kernels"] == pytest.approx(0.19)
         assert check["stretch"] == pytest.approx(1.0, abs=1e-3)
+        assert check["again"] == check["measured"]
+        assert check["predicted"] == pytest.approx(check["again"], rel=0.01)
+        assert check["tries"] == 1
 
 
 def test_the_files_load_and_simulate_as_the_devices_run(calibration, runnable, tmp_path):

@@ -21,7 +21,7 @@ from placeto import (
     simulate,
 )
 from placeto.launch import Launch
-from placeto.measurement import Effort, Runtime
+from placeto.measurement import Effort, Runtime, RuntimeSettings
 from placeto.measurement.child import Child, ChildError, ChildTimeout
 from placeto.measurement.tasks import tasks_of
 from placeto.measurement.timeline import side_by_side
@@ -164,7 +164,7 @@ def test_a_placement_that_does_not_fit(saved):
 
 def test_workers_that_run_elsewhere_and_one_that_hangs(saved):
     alone = tasks_of(fitted(load_cluster("local-cpu")))[0]
-    place = {"job": "worker", "task": 0, "memory_bytes": None}
+    place = {"job": "worker", "task": 0, "memory_bytes": None, "serving_threads": 1}
     worker = Child("elsewhere", "placeto.measurement.worker", alone.settings() | place)
     try:
         address = f"127.0.0.1:{worker.receive(120)['port']}"
@@ -195,7 +195,9 @@ def test_workers_that_run_elsewhere_and_one_that_hangs(saved):
 
 
 def test_a_port_that_is_taken():
-    settings = {"job": "worker", "task": 0, "num_cores": 1, "num_cpu_devices": 1}
+    settings = {
+        "job": "worker", "task": 0, "num_cores": 1, "num_cpu_devices": 1, "serving_threads": 1,
+    }  # fmt: skip
     with socket.socket() as taken:
         taken.bind(("", 0))
         taken.listen()
@@ -253,6 +255,15 @@ def test_what_was_started_in_part_is_not_taken_for_started(pair, monkeypatch, sa
             assert runtime.process_ids == {}
     assert len(children) == 2
     assert all(child.closed for child in children)
+
+
+def test_settings_that_make_no_sense():
+    with pytest.raises(PlacetoError, match="order is 'lifo', expected fifo or none"):
+        RuntimeSettings("lifo")
+    with pytest.raises(PlacetoError, match="serving_threads is -1, expected a number from 0"):
+        RuntimeSettings(serving_threads=-1)
+    # What does not allocate by malloc is left alone.
+    assert RuntimeSettings().environment(on_cpus=False) == {}
 
 
 def test_more_cores_than_there_are():

@@ -1,0 +1,106 @@
+"""On two real workers a step runs as simulated: its order, tensors that wait, memory that is kept.
+
+The same step in a runtime without the settings shows that each of these tests can fail.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from placeto import ComputationGraph, PlacementProblem, simulate
+from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct
+
+EFFORT = Effort(warm_up=2, steps=3, deadline_seconds=120)
+HEAP = 64 * 2**20
+
+
+@pytest.fixture(scope="module")
+def without(pair):
+    """A runtime as TensorFlow has it."""
+    settings = RuntimeSettings("none", keeps_memory=False, serving_threads=0)
+    with Runtime(pair, settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def step(saved):
+    return saved("two_chains")
+
+
+def placed(graph: ComputationGraph, cluster) -> tuple[PlacementProblem, np.ndarray]:
+    """What is in scope `far` on the second worker."""
+    problem = PlacementProblem(graph, cluster, "none")
+    devices = np.zeros(problem.num_groups, dtype=np.int64)
+    devices[problem.op_group] = [name.startswith("far") for name in graph.op_names]
+    return problem, devices
+
+
+def renumbered(graph: ComputationGraph) -> ComputationGraph:
+    """The same graph with the last op first, so that of two ready ops the other one begins."""
+    last = graph.num_ops - 1
+    return replace(
+        graph,
+        op_names=graph.op_names[::-1],
+        op_types=graph.op_types[::-1],
+        op_seconds={kind: seconds[::-1] for kind, seconds in graph.op_seconds.items()},
+        param_bytes=graph.param_bytes[::-1],
+        temp_bytes=graph.temp_bytes[::-1],
+        colocation=graph.colocation[::-1],
+        flops=None if graph.flops is None else graph.flops[::-1],
+        tensor_producer=last - graph.tensor_producer,
+        edge_consumer=last - graph.edge_consumer,
+    )
+
+
+def conducts(runtime, step, pair):
+    """How the step went in both orders of its ready ops."""
+    found = []
+    for graph in (step.graph, renumbered(step.graph)):
+        problem, devices = placed(graph, pair)
+        measurement = runtime.measure(problem, devices, step.runnable, EFFORT, traces=1)
+        assert measurement.reason == ""
+        found.append(conduct(problem, simulate(problem, devices), measurement))
+    return found
+
+
+def arenas(process):
+    """How many heaps of glibc's arenas a process has, beside the main one (proc(5)).
+
+    Each is reserved as a whole, 64 MiB at a multiple of 64 MiB, and writable from its begin on.
+    """
+    mapped = []
+    for line in Path(f"/proc/{process}/maps").read_text().splitlines():
+        ends, rights, *_ = line.split()
+        begin, end = (int(each, 16) for each in ends.split("-"))
+        mapped.append((begin, end, rights))
+    return sum(
+        first[2] == "rw-p"
+        and first[0] % HEAP == 0
+        and second == (first[1], first[0] + HEAP, "---p")
+        for first, second in pairwise(mapped)
+    )
+
+
+def test_ops_begin_in_the_simulated_order(runtime, without, step, pair):
+    assert [each.in_order for each in conducts(runtime, step, pair)] == [1.0, 1.0]
+    # Left alone, workers cannot have run both of two opposite orders.
+    assert min(each.in_order for each in conducts(without, step, pair)) < 1.0
+
+
+def test_tensors_are_sent_while_an_op_runs(runtime, without, step, pair):
+    for each in conducts(runtime, step, pair):
+        assert len(each.send_waits) >= 4
+        assert not each.tensors_wait
+    assert any(each.tensors_wait for each in conducts(without, step, pair))
+
+
+def test_no_thread_has_memory_of_its_own(runtime, without, step, pair):
+    problem, devices = placed(step.graph, pair)
+    for each in (runtime, without):
+        assert each.measure(problem, devices, step.runnable, EFFORT).reason == ""
+    workers = ("worker 0", "worker 1")
+    assert [arenas(runtime.process_ids[worker]) for worker in workers] == [0, 0]
+    assert all(arenas(without.process_ids[worker]) > 1 for worker in workers)
