@@ -3,15 +3,15 @@
 Training steps are calibrated on the two workers of `local-2`, and `auto` places each in ten
 seconds. One worker and that placement then run in turn, several rounds: with the settings of
 `placeto.measurement.RuntimeSettings`; as it was before (the runtime's own order, memory that is
-given back, a thread a core); with one of the settings taken away; and with an order that leaves
-short ops free. All processes are started anew for each round, as one is faster than another by some
-percent for as long as it lives. It goes on where it was stopped, model by model. Writes
-`results/runtime.json` and `.md`; with `--quick` both go into the folder.
+given back, a thread a core); with one of the settings taken away; and with orders that leave a part
+of the ops free. It goes on where it was stopped, model by model. Writes `results/runtime.json` and
+`.md`; with `--quick` both go into the folder.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -28,12 +28,13 @@ from placeto.graph import Ints
 from placeto.initial import all_on
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct
 from placeto.measurement.calibration.machine import machine
-from placeto.simulation import control_edges, ordered_ops
+from placeto.simulation import control_edges, ordered_ops, starting_order
 
 RESULTS = Path(__file__).parent / "results"
 ONE, FOUND = "one worker", "`auto`"
 WITH_ALL, AS_BEFORE = "all", "as before"
 LONG_SECONDS = 20e-6
+LANES = 4
 
 
 class LongOpsInOrder(Runtime):
@@ -46,6 +47,22 @@ class LongOpsInOrder(Runtime):
         return control_edges(problem, simulate(problem, devices), ordered)
 
 
+class LanesInOrder(Runtime):
+    """Each op follows not the one before it on its device, but that `LANES` before it."""
+
+    def control(self, problem: PlacementProblem, devices: Ints) -> Ints:
+        """See `Runtime.control`."""
+        schedule = simulate(problem, devices)
+        device, ordered = devices[problem.op_group], ordered_ops(problem.graph)
+        lanes = np.zeros((LANES, problem.graph.num_ops), dtype=bool)
+        count = [0] * problem.num_devices
+        for op in starting_order(problem, schedule):
+            if ordered[op]:
+                lanes[count[device[op]] % LANES, op] = True
+                count[device[op]] += 1
+        return np.concatenate([control_edges(problem, schedule, lane) for lane in lanes])
+
+
 RUNTIMES: dict[str, tuple[type[Runtime], RuntimeSettings]] = {
     WITH_ALL: (Runtime, SETTINGS[NOW]),
     AS_BEFORE: (Runtime, SETTINGS[BEFORE]),
@@ -53,6 +70,7 @@ RUNTIMES: dict[str, tuple[type[Runtime], RuntimeSettings]] = {
     "without kept memory": (Runtime, RuntimeSettings(keeps_memory=False)),
     "without serving threads": (Runtime, RuntimeSettings(serving_threads=0)),
     "only ops from 20 us on in order": (LongOpsInOrder, RuntimeSettings()),
+    "each op after the fourth before it": (LanesInOrder, RuntimeSettings()),
 }
 
 
@@ -90,7 +108,7 @@ FULL = Plan(
     ("--steps", "9", "--traces", "5"),
     seconds=10.0,
     rounds=3,
-    effort=Effort(warm_up=2, steps=7),
+    effort=Effort(warm_up=3, steps=9),
 )
 QUICK = Plan(
     {"towers": "benchmarks.models:towers?batch=32&width=512&depth=2"},
@@ -110,12 +128,16 @@ def run(plan: Plan, folder: Path, results: Path) -> None:
         "graphs": {},
     }
     cluster = load_cluster(cluster_file(calibrated))
-    runtimes = {name: kind(cluster, settings) for name, (kind, settings) in RUNTIMES.items()}
-    for name, source in plan.sources.items():
-        kept = folder / f"{name}.runtime.json"
-        if not kept.exists():
-            write_json(kept, {"source": source, **measured(plan, calibrated, name, runtimes)})
-        document["graphs"][name] = read_json(kept)
+    with ExitStack() as stack:
+        runtimes = {
+            name: stack.enter_context(kind(cluster, settings))
+            for name, (kind, settings) in RUNTIMES.items()
+        }
+        for name, source in plan.sources.items():
+            kept = folder / f"{name}.runtime.json"
+            if not kept.exists():
+                write_json(kept, {"source": source, **measured(plan, calibrated, name, runtimes)})
+            document["graphs"][name] = read_json(kept)
     write_json(results, document)
     text = markdown(document["graphs"])
     results.with_suffix(".md").write_text(text)
@@ -136,18 +158,17 @@ def measured(
     keys = [(label, runtime) for label in placements for runtime in runtimes]
     rows: dict[tuple[str, str], dict[str, Any]] = {key: {"rounds": []} for key in keys}
     for number in range(plan.rounds):
-        for runtime in runtimes if number % 2 == 0 else reversed(runtimes):
-            with runtimes[runtime] as started:
-                for label, devices in placements.items():
-                    run = started.measure(problem, devices, runnable, plan.effort, traces=1)
-                    if not run.feasible:
-                        raise RuntimeError(f"{name}, {label}, {runtime}: {run.reason}")
-                    seen = conduct(problem, schedules[label], run)
-                    row = rows[label, runtime]
-                    row["rounds"].append(run.step_time)
-                    row |= {"in_order": seen.in_order, "send_wait": seen.send_wait}
-                    text = f"{name}: {label}, {runtime}: {run.step_time:.4g} s"
-                    print(text, file=sys.stderr, flush=True)
+        for label, runtime in keys if number % 2 == 0 else reversed(keys):
+            run = runtimes[runtime].measure(
+                problem, placements[label], runnable, plan.effort, traces=1
+            )
+            if not run.feasible:
+                raise RuntimeError(f"{name}, {label}, {runtime}: {run.reason}")
+            seen = conduct(problem, schedules[label], run)
+            row = rows[label, runtime]
+            row["rounds"].append(run.step_time)
+            row |= {"in_order": seen.in_order, "send_wait": seen.send_wait}
+            print(f"{name}: {label}, {runtime}: {run.step_time:.4g} s", file=sys.stderr, flush=True)
     return {
         "transfers": len(schedules[FOUND].transfers),
         "simulated": {label: schedule.step_time for label, schedule in schedules.items()},

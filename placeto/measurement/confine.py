@@ -30,7 +30,7 @@ class RuntimeSettings:
 
     order: str = ORDERED
     keeps_memory: bool = True
-    serving_threads: int = 1
+    serving_threads: int = 3
 
     def __post_init__(self) -> None:
         check_order(self.order)

@@ -98,10 +98,10 @@ def measurement_table(row: Row) -> Table:
 
 def _conduct(row: Row) -> str:
     """Whether the order was kept and how long tensors waited, in one line."""
-    waits = "no tensor was sent"
+    waits = "none is sent"
     if row["send_wait"] is not None:
-        waits = f"a tensor waits {format_time(row['send_wait'])} to be sent"
-    return f"{format_share(row['in_order'])} of pairs of ops in order; {waits}"
+        waits = f"wait {format_time(row['send_wait'])} to be sent"
+    return f"{format_share(row['in_order'])} of pairs of ops in order, tensors: {waits}"
 
 
 def candidates_table(rows: Sequence[Row]) -> Table:
@@ -203,16 +203,15 @@ def calibration_tables(row: Row) -> list[Table]:
         )
     graphs = _table(
         "",
-        ["all ops of", "on", "step", "kernels", "stretched by", "predicted", "again", "tries"],
+        ["all ops of", "on", "step", "stretch", "predicted", "again", "tries"],
         left=("all ops of", "on"),
-        caption="Again: a step that ran when all was measured.",
+        caption="Stretch: of the kernels' times. Again: a step that ran when all was measured.",
     )
     for graph in row["graphs"]:
         graphs.add_row(
             graph["graph"],
             graph["device"],
             format_time(graph["measured"]),
-            format_time(graph["kernels"]),
             format_ratio(graph["stretch"]),
             format_time(graph["predicted"]),
             format_time(graph["again"]),

@@ -12,7 +12,7 @@ TEXT = README.read_text()
 
 
 def test_tables_of_the_readme_are_those_of_the_results():
-    assert len(BLOCK.findall(TEXT)) == 9
+    assert len(BLOCK.findall(TEXT)) == 8
     assert filled(TEXT) == TEXT
 
 

@@ -64,7 +64,7 @@ def test_what_is_printed(placeto, files, pretended):
     assert result.status == 0
     assert "2 s, median of 3 steps" in result.out
     assert "1 s to 3 s" in result.out
-    assert "100.0% of pairs of ops in order; no tensor was sent" in result.out
+    assert "100.0% of pairs of ops in order, tensors: none is sent" in result.out
     assert "warning" not in result.err
     assert (efforts[0].deadline_seconds, efforts[0].precision) == (7.0, 0.5)
     assert (efforts[0].warm_up, efforts[0].steps) == (5, 5)
@@ -76,7 +76,7 @@ def test_tensors_that_wait_are_warned_of(placeto, files, pretended, monkeypatch)
     monkeypatch.setattr("placeto.cli.measure.conduct", lambda *step: late)
     result = placeto("measure", *files)
     assert result.status == 0
-    assert "50.0% of pairs of ops in order; a tensor waits 5 ms to be sent" in result.out
+    assert "50.0% of pairs of ops in order, tensors: wait 5 ms to be sent" in result.out
     assert "warning: tensors that are ready wait 5 ms until they are sent" in result.err
     row = placeto("measure", *files, "--json").document
     assert (row["order"], row["in_order"], row["send_wait"]) == ("fifo", 0.5, 5e-3)
