@@ -114,7 +114,10 @@ def test_inputs_are_not_overwritten(placeto, files, folder):
 
 
 def test_one_device_has_no_table_of_channels():
-    graph = {"graph": "g", "device": "d", "measured": 2.0, "kernels": 1.0, "stretch": 1.5}
+    graph = {
+        "graph": "g", "device": "d", "measured": 2.0, "kernels": 1.0, "stretch": 1.5,
+        "predicted": 2.0, "again": 2.0, "tries": 1,
+    }  # fmt: skip
     device = {"device": "d", "kind": "k", "op_overhead": 1e-6, "step_overhead": 1e-3}
     channel = {
         "channel": "c", "bandwidth": 2**30, "latency_seconds": 0.0, "overhead_seconds": 0.0,

@@ -12,6 +12,8 @@ NOT_RUN = {
     ("README.md", "make demo"): "takes five minutes, and its other command runs this test",
     ("README.md", "placeto list"): "takes hours; pages of the documentation run each command",
     ("docs/howto/measuring.md", "placeto calibrate"): "minutes on two quiet cores",
+    ("docs/howto/measuring.md", "export MALLOC_ARENA_MAX=1"): "serves until it is stopped",
+    ("docs/howto/measuring.md", "import sys"): "serves until it is stopped",
     ("docs/howto/ray.md", "placeto train"): "minutes on two quiet cores",
     ("docs/howto/ray.md", "ray start"): "needs several machines",
     ("docs/rl_libraries.md", "pip install"): "installs packages; tests/examples runs the examples",

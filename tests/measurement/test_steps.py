@@ -40,7 +40,15 @@ def run(monkeypatch):
         monkeypatch.setattr(steps, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
         config, fetches = tf.compat.v1.ConfigProto(), ["step:0"]
         samples, made = steps.run_steps(
-            graph.as_graph_def(), fetches, "initializer", effort, "", config, traces, stages.append
+            graph.as_graph_def(),
+            [],
+            fetches,
+            "initializer",
+            effort,
+            "",
+            config,
+            traces,
+            stages.append,
         )
         return samples, len(ran), len(made)
 
