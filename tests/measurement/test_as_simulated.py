@@ -92,7 +92,7 @@ def test_ops_begin_in_the_simulated_order(runtime, without, step, pair):
 
 def test_tensors_are_sent_while_an_op_runs(runtime, without, step, pair):
     for each in conducts(runtime, step, pair):
-        assert len(each.send_waits) >= 4
+        assert len(each.send_waits) > 0
         assert not each.tensors_wait
     assert any(each.tensors_wait for each in conducts(without, step, pair))
 

@@ -61,11 +61,11 @@ def test_ops_run_where_the_placement_says(runtime, pair, saved):
     step = saved("two_layers")
     problem, devices = split(step.graph, pair)
     assert set(devices) == {0, 1}
-    measurement = runtime.measure(problem, devices, step.runnable, SHORT, traces=2)
+    measurement = runtime.measure(problem, devices, step.runnable, SHORT, traces=8)
     assert measurement.reason == ""
     assert len(measurement.samples) == 3
     assert 0 < measurement.step_time == sorted(measurement.samples)[1]
-    assert len(measurement.traces) == 2
+    assert len(measurement.traces) == 8
     names = {str(d): i for i, d in enumerate(pair.tensorflow_devices())}
     ran = {}
     for device in RunMetadata.FromString(measurement.traces[1]).step_stats.dev_stats:
@@ -79,8 +79,15 @@ def test_ops_run_where_the_placement_says(runtime, pair, saved):
         assert ran[name] == {placed[name]}, name
     # Where their only consumers are, wherever the placement has them.
     assert ran["inputs"] == {placed["MatMul"]}
-    timeline = side_by_side(problem, simulate(problem, devices), measurement)
-    events = [each for each in timeline["traceEvents"] if each["pid"] >= 3 and each["ph"] != "M"]
+    # TensorFlow now and then leaves a tensor that came out of a trace.
+    events = [
+        each
+        for trace in measurement.traces
+        for each in side_by_side(
+            problem, simulate(problem, devices), replace(measurement, traces=(trace,))
+        )["traceEvents"]
+        if each["pid"] >= 3 and each["ph"] != "M"
+    ]
     threads = {each["args"]["op"]: each["tid"] for each in events if "op" in each.get("args", {})}
     assert set(threads) == set(range(step.graph.num_ops))
     first, second = (step.graph.op_names.index(name) for name in ("MatMul", "MatMul_1"))
