@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
 _LINE_LENGTH = 300
-# Lines of an error's message that say where it was met, before those that say what.
-_HEADINGS = ("From /job:", "Graph execution error", "Detected at node", "Node:", 'File "')
+# Lines of an error's message that say where it was met, or how many errors were, before those that
+# say what. Errors met together are numbered, or stand between two rules.
+_HEADING = re.compile(
+    r"=+$|\d+ root error|(\(\d+\) )?([A-Z_]+: )?"
+    r"(From /job:|Graph execution error|Detected at node|Node:|File \")"
+)
 
 
 def main() -> None:
@@ -43,7 +48,7 @@ def main() -> None:
         except (tf.errors.OpError, ValueError) as error:
             message = error.message if isinstance(error, tf.errors.OpError) else str(error)
             exhausted = isinstance(error, tf.errors.ResourceExhaustedError)
-            parent.send({"failed": _one_line(message), "exhausted": exhausted})
+            parent.send({"failed": one_line(message), "exhausted": exhausted})
         else:
             parent.send({"samples": samples, "traces": len(traces)}, *traces)
 
@@ -81,9 +86,10 @@ def _measure(
     )
 
 
-def _one_line(message: str) -> str:
+def one_line(message: str) -> str:
+    """What an error's message says first, without where it was met."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(_HEADINGS)]
+    telling = [line for line in lines if not _HEADING.match(line)]
     line = (telling or lines or ["no reason given"])[0]
     return line if len(line) <= _LINE_LENGTH else f"{line[:_LINE_LENGTH]}…"
 
