@@ -1,17 +1,17 @@
 """What makes a step run as simulated: `python -m benchmarks.runtime [--quick]`, half an hour.
 
 Training steps are calibrated on the two workers of `local-2`, and `auto` places each in ten
-seconds. One worker and that placement then run in turn, several rounds: with the settings of
+seconds. One worker and that placement then run, all steps one after another, in processes that are
+started anew for each round of each runtime: with the settings of
 `placeto.measurement.RuntimeSettings`; as it was before (the runtime's own order, memory that is
 given back, a thread a core); with one of the settings taken away; and with orders that leave a part
-of the ops free. It goes on where it was stopped, model by model. Writes `results/runtime.json` and
+of the ops free. It goes on where it was stopped. Writes `results/runtime.json` and
 `.md`; with `--quick` both go into the folder.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.alternating import BEFORE, NOW, SETTINGS
+from benchmarks.alternating import BEFORE, NOW, SETTINGS, digits, row_of
 from benchmarks.calibrated import cluster_file, load, prepare
 from benchmarks.markdown import table
 from placeto import PlacementProblem, load_cluster, place, simulate
 from placeto.files import read_json, write_json
-from placeto.graph import Ints
+from placeto.graph import Floats, Ints
 from placeto.initial import all_on
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct
 from placeto.measurement.calibration.machine import machine
@@ -82,7 +82,7 @@ class Plan:
         sources: name -> what is extracted.
         calibration: options of `placeto calibrate`.
         seconds: of each search.
-        rounds: runs of each placement in each runtime.
+        rounds: runs of each placement in each runtime, in processes of their own.
         effort: of each run.
     """
 
@@ -107,8 +107,8 @@ FULL = Plan(
     },
     ("--steps", "9", "--traces", "5"),
     seconds=10.0,
-    rounds=3,
-    effort=Effort(warm_up=3, steps=9),
+    rounds=5,
+    effort=Effort(warm_up=3, steps=7),
 )
 QUICK = Plan(
     {"towers": "benchmarks.models:towers?batch=32&width=512&depth=2"},
@@ -122,83 +122,97 @@ QUICK = Plan(
 def run(plan: Plan, folder: Path, results: Path) -> None:
     """Measures what is missing and writes the tables."""
     calibrated = prepare(plan.sources, plan.calibration, folder)
-    document: dict[str, Any] = {
-        "command": "python -m benchmarks.runtime",
-        "machine": machine(),
-        "graphs": {},
-    }
-    cluster = load_cluster(cluster_file(calibrated))
-    with ExitStack() as stack:
-        runtimes = {
-            name: stack.enter_context(kind(cluster, settings))
-            for name, (kind, settings) in RUNTIMES.items()
-        }
-        for name, source in plan.sources.items():
-            kept = folder / f"{name}.runtime.json"
-            if not kept.exists():
-                write_json(kept, {"source": source, **measured(plan, calibrated, name, runtimes)})
-            document["graphs"][name] = read_json(kept)
+    kept = folder / "rounds.json"
+    graphs: dict[str, dict[str, Any]] = (
+        read_json(kept)
+        if kept.exists()
+        else {name: entered(plan, calibrated, name) for name in plan.sources}
+    )
+    for number in range(plan.rounds):
+        for runtime in RUNTIMES if number % 2 == 0 else reversed(RUNTIMES):
+            if len(rows_of(graphs, runtime)[-1]["rounds"]) == number:
+                measure_all(plan, calibrated, graphs, runtime)
+                write_json(kept, graphs)
+    document = {"command": "python -m benchmarks.runtime", "machine": machine(), "graphs": graphs}
     write_json(results, document)
-    text = markdown(document["graphs"])
+    text = markdown(graphs)
     results.with_suffix(".md").write_text(text)
     print(text, end="")
 
 
-def measured(
-    plan: Plan, calibrated: Path, name: str, runtimes: dict[str, Runtime]
-) -> dict[str, Any]:
-    """Of a graph: `transfers` and simulated seconds, and a row a placement and runtime.
+def entered(plan: Plan, calibrated: Path, name: str) -> dict[str, Any]:
+    """Of a graph: placements, their simulated seconds, and a row for each in each runtime.
 
-    A row has the medians of its rounds in seconds (`rounds`), and of a traced step in the last of
-    them the share of pairs of ops in order and the median seconds that a tensor waits.
+    A row gets the median seconds of each round, and of its traced step the share of pairs of ops
+    in order and the median seconds that a tensor waits.
     """
-    problem, runnable = load(calibrated, name, "auto")
+    problem, _ = load(calibrated, name, "auto")
     placements = {ONE: all_on(problem, 0), FOUND: place(problem, "auto", plan.seconds).devices}
-    schedules = {label: simulate(problem, devices) for label, devices in placements.items()}
-    keys = [(label, runtime) for label in placements for runtime in runtimes]
-    rows: dict[tuple[str, str], dict[str, Any]] = {key: {"rounds": []} for key in keys}
-    for number in range(plan.rounds):
-        for label, runtime in keys if number % 2 == 0 else reversed(keys):
-            run = runtimes[runtime].measure(
-                problem, placements[label], runnable, plan.effort, traces=1
-            )
-            if not run.feasible:
-                raise RuntimeError(f"{name}, {label}, {runtime}: {run.reason}")
-            seen = conduct(problem, schedules[label], run)
-            row = rows[label, runtime]
-            row["rounds"].append(run.step_time)
-            row |= {"in_order": seen.in_order, "send_wait": seen.send_wait}
-            print(f"{name}: {label}, {runtime}: {run.step_time:.4g} s", file=sys.stderr, flush=True)
     return {
-        "transfers": len(schedules[FOUND].transfers),
-        "simulated": {label: schedule.step_time for label, schedule in schedules.items()},
-        "rows": [{"placement": key[0], "runtime": key[1], **row} for key, row in rows.items()],
+        "source": plan.sources[name],
+        "transfers": len(simulate(problem, placements[FOUND]).transfers),
+        "simulated": {
+            label: simulate(problem, devices).step_time for label, devices in placements.items()
+        },
+        "rows": [
+            {"placement": label, "devices": row_of(label, devices)["devices"], "runtime": runtime}
+            | {"rounds": [], "in_order": [], "send_wait": []}
+            for label, devices in placements.items()
+            for runtime in RUNTIMES
+        ],
     }
 
 
-def seconds(graph: dict[str, Any], placement: str, runtime: str) -> float:
-    """Median over the rounds."""
-    rows = {(row["placement"], row["runtime"]): row for row in graph["rows"]}
-    return float(median(rows[placement, runtime]["rounds"]))
+def measure_all(
+    plan: Plan, calibrated: Path, graphs: dict[str, dict[str, Any]], runtime: str
+) -> None:
+    """Adds a round to all rows of a runtime, in processes started for it."""
+    kind, settings = RUNTIMES[runtime]
+    with kind(load_cluster(cluster_file(calibrated)), settings) as started:
+        for name, graph in graphs.items():
+            problem, runnable = load(calibrated, name, "auto")
+            for row in rows_of({name: graph}, runtime):
+                devices = digits(row["devices"])
+                run = started.measure(problem, devices, runnable, plan.effort, traces=1)
+                if not run.feasible:
+                    raise RuntimeError(f"{name}, {row['placement']}, {runtime}: {run.reason}")
+                seen = conduct(problem, simulate(problem, devices), run)
+                row["rounds"].append(run.step_time)
+                row["in_order"].append(seen.in_order)
+                row["send_wait"].append(seen.send_wait)
+                text = f"{name}: {row['placement']}, {runtime}: {run.step_time:.4g} s"
+                print(text, file=sys.stderr, flush=True)
 
 
-def markdown(graphs: dict[str, Any]) -> str:
+def rows_of(graphs: dict[str, dict[str, Any]], runtime: str) -> list[dict[str, Any]]:
+    """The rows of a runtime, over all graphs."""
+    return [row for graph in graphs.values() for row in graph["rows"] if row["runtime"] == runtime]
+
+
+def rounds(graph: dict[str, Any], placement: str, runtime: str) -> Floats:
+    """(n,) seconds of each round."""
+    (row,) = (row for row in rows_of({"": graph}, runtime) if row["placement"] == placement)
+    return np.array(row["rounds"])
+
+
+def markdown(graphs: dict[str, dict[str, Any]]) -> str:
     """A row a graph, before and now; and a row a runtime, over all graphs."""
     rows = []
     for name, graph in graphs.items():
-        one, simulated = seconds(graph, ONE, WITH_ALL), graph["simulated"]
-        rows.append(
-            [
-                f"`{name}`",
-                f"{seconds(graph, ONE, AS_BEFORE) * 1e3:.0f}",
-                f"{one * 1e3:.0f}",
-                f"{one / seconds(graph, ONE, AS_BEFORE):.3f}",
-                str(graph["transfers"]),
-                f"{simulated[FOUND] / simulated[ONE]:.2f}",
-                f"{seconds(graph, FOUND, AS_BEFORE) / seconds(graph, ONE, AS_BEFORE):.2f}",
-                f"{seconds(graph, FOUND, WITH_ALL) / one:.2f}",
-            ]
-        )
+        one, before = rounds(graph, ONE, WITH_ALL), rounds(graph, ONE, AS_BEFORE)
+        simulated = graph["simulated"]
+        cells = [
+            f"`{name}`",
+            f"{median(before) * 1e3:.0f}",
+            f"{median(one) * 1e3:.0f}",
+            f"{median(one) / median(before):.3f}",
+            str(graph["transfers"]),
+            f"{simulated[FOUND] / simulated[ONE]:.2f}",
+        ]
+        for runtime in (AS_BEFORE, WITH_ALL):
+            ratios = rounds(graph, FOUND, runtime) / rounds(graph, ONE, runtime)
+            cells += [f"{median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
+        rows.append(cells)
     header = [
         "step",
         "one worker before, ms",
@@ -207,30 +221,32 @@ def markdown(graphs: dict[str, Any]) -> str:
         "transfers of `auto`",
         "over one worker, simulated",
         "measured before",
+        "rounds",
         "measured now",
+        "rounds",
     ]
     return f"{table(header, rows)}\n{_settings(graphs)}"
 
 
-def _settings(graphs: dict[str, Any]) -> str:
+def _settings(graphs: dict[str, dict[str, Any]]) -> str:
     rows = []
     for runtime in RUNTIMES:
         cells = [runtime]
         for placement in (ONE, FOUND):
             ratios = [
-                seconds(graph, placement, runtime) / seconds(graph, placement, WITH_ALL)
+                median(rounds(graph, placement, runtime))
+                / median(rounds(graph, placement, WITH_ALL))
                 for graph in graphs.values()
             ]
             cells += [f"{geometric_mean(ratios):.3f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
-        traced = [
-            row
-            for graph in graphs.values()
-            for row in graph["rows"]
-            if (row["placement"], row["runtime"]) == (FOUND, runtime)
+        traced = [row for row in rows_of(graphs, runtime) if row["placement"] == FOUND]
+        waits = [
+            1e6 * median(wait for wait in row["send_wait"] if wait is not None)
+            for row in traced
+            if any(wait is not None for wait in row["send_wait"])
         ]
-        waits = [row["send_wait"] * 1e6 for row in traced if row["send_wait"] is not None]
         cells += [
-            f"{min(row['in_order'] for row in traced):.1%}",
+            f"{min(min(row['in_order']) for row in traced):.1%}",
             f"{min(waits):.0f} to {max(waits):.0f}" if waits else "-",
         ]
         rows.append(cells)
