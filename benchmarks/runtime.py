@@ -5,8 +5,8 @@ seconds. One worker and that placement then run, all steps one after another, in
 started anew for each round of each runtime: with the settings of
 `placeto.measurement.RuntimeSettings`; as it was before (the runtime's own order, memory that is
 given back, a thread a core); with one of the settings taken away; and with orders that leave a part
-of the ops free. It goes on where it was stopped. Writes `results/runtime.json` and
-`.md`; with `--quick` both go into the folder.
+of the ops free. It goes on where it was stopped. Writes `results/runtime.json`,
+`.md` and `runtime_short.md`; with `--quick` all go into the folder.
 """
 
 import argparse
@@ -83,6 +83,7 @@ class Plan:
         calibration: options of `placeto calibrate`.
         seconds: of each search.
         rounds: runs of each placement in each runtime, in processes of their own.
+        compared: likewise, in the runtime as it is and as it was before.
         effort: of each run.
     """
 
@@ -90,6 +91,7 @@ class Plan:
     calibration: tuple[str, ...]
     seconds: float
     rounds: int
+    compared: int
     effort: Effort
 
 
@@ -108,6 +110,7 @@ FULL = Plan(
     ("--steps", "9", "--traces", "5"),
     seconds=10.0,
     rounds=5,
+    compared=12,
     effort=Effort(warm_up=3, steps=7),
 )
 QUICK = Plan(
@@ -115,6 +118,7 @@ QUICK = Plan(
     ("--steps", "5", "--traces", "3"),
     seconds=1.0,
     rounds=1,
+    compared=1,
     effort=Effort(warm_up=1, steps=3),
 )
 
@@ -128,15 +132,17 @@ def run(plan: Plan, folder: Path, results: Path) -> None:
         if kept.exists()
         else {name: entered(plan, calibrated, name) for name in plan.sources}
     )
-    for number in range(plan.rounds):
+    for number in range(plan.compared):
         for runtime in RUNTIMES if number % 2 == 0 else reversed(RUNTIMES):
-            if len(rows_of(graphs, runtime)[-1]["rounds"]) == number:
+            wanted = number < plan.rounds or runtime in (WITH_ALL, AS_BEFORE)
+            if wanted and len(rows_of(graphs, runtime)[-1]["rounds"]) == number:
                 measure_all(plan, calibrated, graphs, runtime)
                 write_json(kept, graphs)
     document = {"command": "python -m benchmarks.runtime", "machine": machine(), "graphs": graphs}
     write_json(results, document)
     text = markdown(graphs)
     results.with_suffix(".md").write_text(text)
+    results.with_name("runtime_short.md").write_text(short(graphs))
     print(text, end="")
 
 
@@ -226,6 +232,19 @@ def markdown(graphs: dict[str, dict[str, Any]]) -> str:
         "rounds",
     ]
     return f"{table(header, rows)}\n{_settings(graphs)}"
+
+
+def short(graphs: dict[str, dict[str, Any]]) -> str:
+    """What is found over one worker, simulated and measured, a column a graph."""
+    simulated = [graph["simulated"] for graph in graphs.values()]
+    body = [["simulated", *(f"{each[FOUND] / each[ONE]:.2f}" for each in simulated)]]
+    for label, runtime in (("measured", WITH_ALL), ("left to the runtime", AS_BEFORE)):
+        ratios = [
+            median(rounds(graph, FOUND, runtime) / rounds(graph, ONE, runtime))
+            for graph in graphs.values()
+        ]
+        body.append([label, *(f"{ratio:.2f}" for ratio in ratios)])
+    return table(["over one worker", *(f"`{name}`" for name in graphs)], body)
 
 
 def _settings(graphs: dict[str, dict[str, Any]]) -> str:
