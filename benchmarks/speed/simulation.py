@@ -47,7 +47,7 @@ def simulation_speed(name: str, grouping: str) -> dict[str, Any]:
     randoms = [random_placement(problem, rng) for _ in range(4 if large else 16)]
     placements = [all_on(problem, 0), expert_placement(problem), *randoms]
     size = 8 if graph.num_ops >= HUGE else 64
-    change, snapshots = one_change(problem, placements[1], 8 if large else 64)
+    change = one_change(problem, placements[1], 8 if large else 64)
     return {
         "graph": name,
         "grouping": grouping,
@@ -57,7 +57,6 @@ def simulation_speed(name: str, grouping: str) -> dict[str, Any]:
         "batch size": size,
         "batch": documents(batched(problem, size, rng)),
         "one change": change._asdict(),
-        "snapshots": snapshots,
         # The most that the process has taken so far, making the graph included.
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         **one(problem, placements, 1 if large else 3, min(50, max(5, 10**6 // graph.num_ops))),
@@ -161,12 +160,8 @@ def batched(problem: PlacementProblem, size: int, rng: np.random.Generator) -> d
     return {name: times(each) for name, each in passes.items()}
 
 
-def one_change(problem: PlacementProblem, devices: Ints, count: int) -> tuple[Times, int]:
-    """Seconds of a simulation after a random group of a placement went to another device.
-
-    Returns:
-        The seconds, and how many snapshots were kept of each simulation.
-    """
+def one_change(problem: PlacementProblem, devices: Ints, count: int) -> Times:
+    """Seconds of a simulation after a random group of a placement went to another device."""
     rng = np.random.default_rng(1)
     batch = EvaluatedBatch(problem, 1)
     batch.place(ROW, devices[None])
@@ -178,4 +173,4 @@ def one_change(problem: PlacementProblem, devices: Ints, count: int) -> tuple[Ti
         for index, (group, other) in enumerate(zip(groups, others, strict=True)):
             passes[number, index] = seconds(partial(batch.move, ROW, group, other))
             batch.move(ROW, group, devices[group])
-    return times(passes), batch.snapshots
+    return times(passes)

@@ -46,14 +46,11 @@ from placeto.simulation.queues import (
     AT_HAND,
     CHANNEL_ROW,
     DEVICE_ROW,
-    EARLY_PEAK,
     FIRST,
-    FIRST_HOLDER,
     FIRST_TAIL,
     FREE,
     HEAD,
     HEAP,
-    HELD_UNTIL,
     LATEST,
     LATEST_AT,
     MEMORY,
@@ -79,7 +76,6 @@ from placeto.simulation.state import (
     COPY_ROW,
     CROSSING,
     GROUPS,
-    INSTANTS,
     NEXT_COPY,
     NUM_COPIES,
     NUM_EVENTS,
@@ -88,7 +84,6 @@ from placeto.simulation.state import (
     OPS,
     REMAINING,
     SENDER,
-    SEVERAL,
     TRANSFER_ROW,
     State,
 )
@@ -131,7 +126,7 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: 
     (
         counts, missing, slots, holder_slot, bundle_next, source_next, device_of, ready,
         ready_links, ready_keys, device_ints, device_reals, copy_at, done, channel_queue, stirred,
-        copies, transfers, transfer_links, transfer_keys, event_codes, touched, channel_free,
+        copies, transfers, transfer_links, transfer_keys, event_codes, channel_free,
         event_times, ready_since, requested, sent, group_start, clock, op_start, source_start,
     ) = s  # fmt: skip
     queues = (device_ints, device_reals, ready, ready_links, ready_keys)
@@ -139,9 +134,8 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: 
     num_kinds = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots) // SLOT_ROW
     first_crossing = num_slots - (len(crossing_rows) // CROSSING_ROW - 1)
-    remaining, num_copies, num_transfers, num_events, instant = (
+    remaining, num_copies, num_transfers, num_events = (
         counts[REMAINING], counts[NUM_COPIES], counts[NUM_TRANSFERS], counts[NUM_EVENTS],
-        counts[INSTANTS],
     )  # fmt: skip
     groups_wanted, ops_wanted = record >= GROUPS, record >= OPS
     num_stirred = 0
@@ -203,8 +197,6 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: 
                         row = BUNDLE_ROW * bundle
                         group = bundle_rows[u(row + TO_GROUP)]
                         target = device_of[u(group)]
-                        if groups_wanted and touched[u(group)] < 0:
-                            touched[u(group)] = instant
                         if target == device:
                             holder_slot[u(bundle)] = slot
                             slots[u(SLOT_ROW * slot + LEFT)] += bundle_rows[u(row + HOLDERS)]
@@ -356,7 +348,6 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: 
                 next_event = event_times[0] if num_events > 0 else np.inf
                 if device_reals[u(DEVICE_ROW * only + FREE)] < min(second, next_event):
                     # Nothing happens before the device is free: that is the next instant.
-                    instant += 1
                     now = device_reals[u(DEVICE_ROW * only + FREE)]
                     device_reals[u(DEVICE_ROW * only + NEXT_TIME)] = np.inf
                     free_device = True
@@ -389,7 +380,6 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: 
                         device_ints[u(at + MEMORY)] += source_bytes[u(source)]
                         grew = True
                         continue
-                    first = True
                 elif op < 0:
                     device += 1
                     continue
@@ -431,12 +421,6 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: 
                         group = op_rows[u(2 * OP_WORDS * op + GROUP)]
                         if group_start[u(group)] < 0:
                             group_start[u(group)] = now
-                    if first:
-                        # Constants with higher numbers wait for it.
-                        device_reals[u(at + HELD_UNTIL)] = device_reals[u(at + FREE)]
-                        device_ints[u(at + FIRST_HOLDER)] = (
-                            op if device_ints[u(at + FIRST_HOLDER)] == -1 else SEVERAL
-                        )
                 if finish == now:
                     if device_reals[u(at + FREE)] > now:
                         device_reals[u(at + NEXT_TIME)] = device_reals[u(at + FREE)]
@@ -453,18 +437,9 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: 
             first_device, last_device = (only, only + 1) if alone else (0, num_devices)
             for device in range(first_device, last_device):
                 at = DEVICE_ROW * device
-                if device_reals[u(at + HELD_UNTIL)] > now:
-                    device_ints[u(at + EARLY_PEAK)] = max(
-                        device_ints[u(at + EARLY_PEAK)],
-                        device_ints[u(at + MEMORY)],
-                    )
-                else:
-                    device_ints[u(at + PEAK)] = max(
-                        device_ints[u(at + PEAK)],
-                        device_ints[u(at + MEMORY)],
-                    )
-        instant += 1
+                device_ints[u(at + PEAK)] = max(
+                    device_ints[u(at + PEAK)], device_ints[u(at + MEMORY)]
+                )
     clock[0] = now
     counts[REMAINING], counts[NUM_COPIES] = remaining, num_copies
     counts[NUM_TRANSFERS], counts[NUM_EVENTS] = num_transfers, num_events
-    counts[INSTANTS] = instant

@@ -15,14 +15,12 @@ from placeto.simulation.compiled import Int32s
 
 # Columns of `State.device_ints`: positions in the device's row of `State.ready` (the next op, the
 # end, the first op of the last instant, the end of those of instant 0), the heap's root, the op
-# that runs, the next source, the last op that was ready at 0 and took time (-1 for none); bytes in
-# use, and their peaks after and before `HELD_UNTIL`.
-HEAD, TAIL, LATEST, FIRST_TAIL, ROOT, RUNNING, SOURCE, FIRST_HOLDER = range(8)
-MEMORY, PEAK, EARLY_PEAK = range(8, 11)
+# that runs, the next source; bytes in use, and their peak.
+HEAD, TAIL, LATEST, FIRST_TAIL, ROOT, RUNNING, SOURCE = range(7)
+MEMORY, PEAK = range(7, 9)
 # Columns of `State.device_reals`, the same memory, in seconds: when its op finishes or it becomes
-# free, or infinite; from when on it may start an op; the last instant at which an op became ready;
-# until when the last op that was ready at 0 holds it.
-NEXT_TIME, FREE, LATEST_AT, HELD_UNTIL = range(11, 15)
+# free, or infinite; from when on it may start an op; the last instant at which an op became ready.
+NEXT_TIME, FREE, LATEST_AT = range(9, 12)
 DEVICE_ROW = 16
 # Columns of `State.channel_queue`: ends of the list, the heap's root, the transfer of the tensor at
 # hand, and whether the channel will be looked at: -1 not, 0 by an event, 1 at this instant.

@@ -7,7 +7,7 @@ from numba import njit, prange
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.kernel import advance
-from placeto.simulation.queues import DEVICE_ROW, EARLY_PEAK, PEAK
+from placeto.simulation.queues import DEVICE_ROW, PEAK
 from placeto.simulation.state import GROUPS, STEP, State, begin, view
 
 
@@ -25,7 +25,7 @@ def read(s: State, peak: Ints, group_start: Floats) -> float:  # pragma: no cove
     """
     for device in range(len(peak)):
         row = device * DEVICE_ROW
-        peak[device] = max(s.device_ints[row + PEAK], s.device_ints[row + EARLY_PEAK])
+        peak[device] = s.device_ints[row + PEAK]
     for group in range(len(group_start)):
         group_start[group] = max(s.group_start[group], 0.0)
     step_time: float = s.clock[0]

@@ -12,7 +12,6 @@ from placeto.simulation.compiled import (
     BUNDLE_ROW,
     SLOT_ROW,
     SOURCE_GROUP,
-    SOURCE_OP,
     SOURCE_ROW,
     Buffers,
     Compiled,
@@ -22,12 +21,9 @@ from placeto.simulation.compiled import (
 from placeto.simulation.queues import (
     CHANNEL_ROW,
     DEVICE_ROW,
-    EARLY_PEAK,
-    FIRST_HOLDER,
     FIRST_TAIL,
     FREE,
     HEAD,
-    HELD_UNTIL,
     LATEST,
     LATEST_AT,
     MEMORY,
@@ -40,18 +36,14 @@ from placeto.simulation.queues import (
 )
 from placeto.simulation.reduction import Reduction
 
-# What is wanted of a simulation: step time and peak memory; when groups start and matter; when ops
-# start, too.
+# What is wanted of a simulation: step time and peak memory; when groups start; when ops start, too.
 STEP, GROUPS, OPS = range(3)
 # `State.counts`.
-REMAINING, NUM_COPIES, NUM_TRANSFERS, NUM_EVENTS, INSTANTS = range(5)
+REMAINING, NUM_COPIES, NUM_TRANSFERS, NUM_EVENTS = range(4)
 # Columns of `State.copies` and `State.transfers`.
 BUNDLE, NEXT_COPY, ON_DEVICE = range(3)
 CHANNEL, CROSSING, COPY, SENDER = range(4)
 COPY_ROW, TRANSFER_ROW = 4, 4
-# The column `FIRST_HOLDER` where there was more than one op, and a peak before any instant.
-SEVERAL = -2
-NEVER = -(2**62)
 
 
 class State(NamedTuple):
@@ -62,7 +54,7 @@ class State(NamedTuple):
     are at most as many as bundles.
     """
 
-    counts: Int32s  # (5,)
+    counts: Int32s  # (4,)
     missing: Int32s  # (num_kept,) inputs that are not on the op's device yet
     slots: Ints  # (num_slots + num_bundles, 2) how many hold each, and its bytes
     holder_slot: Int32s  # (num_bundles,) which slot a bundle holds
@@ -83,7 +75,6 @@ class State(NamedTuple):
     transfer_links: Int32s  # (num_bundles, 2)
     transfer_keys: Int32s  # (num_bundles, 2) lowest consumer that waits, tensor of the graph
     event_codes: Int32s  # (num_bundles + num_channels,) transfer that arrives; or ~channel
-    touched: Int32s  # (num_groups,) the first instant at which the group's device mattered, or -1
     channel_free: Floats  # (num_channels,) s
     event_times: Floats  # (num_bundles + num_channels,) s
     ready_since: Floats  # (num_kept,) all the same: the heaps of ops are of one instant
@@ -109,7 +100,7 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
     num_slots = len(c.slots) + SLOT_ROW * bundles
     events = bundles + channels
-    counts, ints = _cut(ints, 5)
+    counts, ints = _cut(ints, 4)
     missing, ints = _cut(ints, kept)
     holder_slot, ints = _cut(ints, bundles)
     bundle_next, ints = _cut(ints, bundles)
@@ -126,7 +117,6 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     transfer_links, ints = _cut(ints, bundles * 2)
     transfer_keys, ints = _cut(ints, bundles * 2)
     event_codes, ints = _cut(ints, events)
-    touched, ints = _cut(ints, groups)
     device_of, ints = _cut(ints, (groups + 1) // 2)
     device_ints, longs = _cut(longs, devices * DEVICE_ROW)
     slots, longs = _cut(longs, num_slots)
@@ -143,7 +133,7 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
         counts, missing, slots, holder_slot, bundle_next, source_next,
         device_of.view(np.int16)[:groups], ready, ready_links, ready_keys, device_ints,
         device_ints.view(np.float64), copy_at, done, channel_queue, stirred, copies, transfers,
-        transfer_links, transfer_keys, event_codes, touched, channel_free, event_times,
+        transfer_links, transfer_keys, event_codes, channel_free, event_times,
         ready_since, requested, sent, group_start, clock, op_start, source_start,
     )  # fmt: skip
 
@@ -154,10 +144,10 @@ def buffer_sizes(c: Compiled) -> tuple[int, int, int]:
     channels, groups = len(c.bandwidth), len(c.group_bytes)
     sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
     slots = len(c.slots) + SLOT_ROW * bundles
-    ints = 5 + (5 + devices) * kept + sources + 2 * devices + 10 * channels
+    ints = 4 + (5 + devices) * kept + sources + 2 * devices + 10 * channels
     longs = DEVICE_ROW * devices + slots
     reals = 1 + 2 * channels + 3 * bundles + groups + 2 * kept + sources
-    return ints + 15 * bundles + groups + (groups + 1) // 2, longs, reals
+    return ints + 15 * bundles + (groups + 1) // 2, longs, reals
 
 
 @njit(cache=True)
@@ -167,13 +157,6 @@ def prepare(c: Compiled, s: State) -> None:  # pragma: no cover
         s.ready_keys[2 * op] = s.ready_keys[2 * op + 1] = op
         s.ready_since[op] = 0.0
     s.copy_at[:] = -1
-
-
-@njit(cache=True)
-def set_devices(s: State, devices: Ints) -> None:  # pragma: no cover
-    """Makes (num_groups,) devices those of a state."""
-    for group in range(len(devices)):
-        s.device_of[group] = devices[group]
 
 
 @njit(cache=True)
@@ -194,21 +177,19 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
     for word in range(len(c.slots)):
         s.slots[word] = c.slots[word]
     s.group_start[:] = -1.0
-    s.touched[:] = -1
     s.clock[0] = 0.0
-    set_devices(s, devices)
+    for group in range(len(devices)):
+        s.device_of[group] = devices[group]
     for device in range(num_devices):
         row = device * DEVICE_ROW
         for position in (HEAD, TAIL, LATEST, FIRST_TAIL):
             s.device_ints[row + position] = device * num_kept
-        for nothing in (ROOT, RUNNING, SOURCE, FIRST_HOLDER):
+        for nothing in (ROOT, RUNNING, SOURCE):
             s.device_ints[row + nothing] = -1
         s.device_ints[row + MEMORY] = 0
-        s.device_ints[row + EARLY_PEAK] = NEVER
         s.device_reals[row + LATEST_AT] = -1.0
         s.device_reals[row + NEXT_TIME] = 0.0  # which makes 0 the first instant
         s.device_reals[row + FREE] = 0.0
-        s.device_reals[row + HELD_UNTIL] = 0.0
     for group in range(len(devices)):
         s.device_ints[devices[group] * DEVICE_ROW + MEMORY] += c.group_bytes[group]
     for device in range(num_devices):
@@ -221,8 +202,6 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
         queue = devices[group] * DEVICE_ROW + SOURCE
         s.source_next[source] = s.device_ints[queue]
         s.device_ints[queue] = source
-        if c.source_rows[source * SOURCE_ROW + SOURCE_OP] >= 0:
-            s.touched[group] = 0
 
 
 def buffers(c: Compiled, rows: int) -> Buffers:

@@ -18,7 +18,7 @@ from placeto.placers.auto.proposals import (
 )
 from placeto.simulation.compiled import Compiled, Int32s
 from placeto.simulation.kernel import advance
-from placeto.simulation.queues import DEVICE_ROW, EARLY_PEAK, PEAK
+from placeto.simulation.queues import DEVICE_ROW, PEAK
 from placeto.simulation.run import read
 from placeto.simulation.state import OPS, State, begin, view
 from placeto.training.sweeps import Guide
@@ -219,7 +219,5 @@ def bytes_over(s: State, memory_limit: Ints) -> float:  # pragma: no cover
     """Bytes by which the devices' peaks so far exceed their memory, in all."""
     over = 0.0
     for device in range(len(memory_limit)):
-        row = DEVICE_ROW * device
-        peak = max(s.device_ints[row + PEAK], s.device_ints[row + EARLY_PEAK])
-        over += max(peak - memory_limit[device], 0)
+        over += max(s.device_ints[DEVICE_ROW * device + PEAK] - memory_limit[device], 0)
     return over
