@@ -1,12 +1,8 @@
-import importlib
 import os
 import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-# Before TensorFlow, after which it cannot be run.
-importlib.import_module("ortools.sat.python.cp_model")
 
 settings.register_profile(
     "ci",

@@ -18,9 +18,6 @@ def import_tensorflow() -> None:
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    with contextlib.suppress(ImportError):
-        # OR-tools crashes if it is loaded after TensorFlow.
-        import ortools.sat.python.cp_model  # noqa: F401
     try:
         with _no_stderr():
             import keras

@@ -1,6 +1,5 @@
 """The one registry of placers, and `place`."""
 
-import difflib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from placeto.placers.annealing import anneal
 from placeto.placers.annealing.search import prepare as prepare_annealing
 from placeto.placers.auto.config import AutoConfig
 from placeto.placers.baechi import place_m_etf, place_m_sct, place_m_topo
-from placeto.placers.base import Clock, Incumbent, NotApplicable, Progress, silent
+from placeto.placers.base import Clock, Incumbent, Progress, silent
 from placeto.placers.configs import (
     ANNEALING,
     AUTO,
@@ -27,6 +26,7 @@ from placeto.placers.configs import (
     PlacetoConfig,
 )
 from placeto.placers.etf import place_etf
+from placeto.placers.exact import place_exact
 from placeto.placers.expert import place_expert
 from placeto.placers.heft import place_heft
 from placeto.placers.metis import place_metis
@@ -103,16 +103,6 @@ def _prepare_auto() -> None:
     prepare()
 
 
-def _place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
-    try:
-        from placeto.placers.exact import place_exact  # ortools is slow to import
-    except ModuleNotFoundError as error:
-        raise NotApplicable(
-            f"exact needs OR-tools ({error}); pip install 'placeto[solvers]'"
-        ) from error
-    place_exact(incumbent, rng)
-
-
 PLACERS: dict[str, Placer] = {
     placer.name: placer
     for placer in (
@@ -136,7 +126,7 @@ PLACERS: dict[str, Placer] = {
         Placer("m-topo", "devices filled in topological order (Baechi)", place_m_topo),
         Placer("m-etf", "the group that can start first, again and again (Baechi)", place_m_etf),
         Placer("m-sct", "m-ETF that waits for favourite children (Baechi)", place_m_sct),
-        Placer("exact", "the best of all, proven, of up to 40 groups", _place_exact, anytime=True),
+        Placer("exact", "the best of all, proven, of up to 40 groups", place_exact, anytime=True),
         Placer(
             "annealing",
             "simulated annealing of many moves",
@@ -185,9 +175,7 @@ def find_placer(method: str) -> Placer:
         PlacetoError: there is none.
     """
     if method not in PLACERS:
-        close = difflib.get_close_matches(str(method), PLACERS, 1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise PlacetoError(f"no placer is called {method!r}; {hint}placers: {', '.join(PLACERS)}")
+        raise PlacetoError(f"no placer is called {method!r}; placers: {', '.join(PLACERS)}")
     return PLACERS[method]
 
 

@@ -8,13 +8,13 @@ from placeto.initial import all_on, expert_placement
 from placeto.placers.base import Incumbent, NotApplicable
 from placeto.placers.etf import earliest_finish
 from placeto.placers.exact.branching import branch_and_bound, log_symmetric_copies
-from placeto.placers.exact.solver import solve
 from placeto.problem import PlacementProblem
 
 # Of all placements, those that differ by interchangeable devices as one, times ops: minutes of
 # simulation, if nothing could be ruled out.
 MAX_SIMULATED_OPS = 1e10
-# Ops, times pairs of devices, above which CP-SAT does not finish its preparations in seconds.
+# Of so few ops, times pairs of devices, placements of up to so many groups are so quickly bounded
+# that a proof may end, however many there are.
 MAX_OPS_ON_PAIRS = 5_000
 MAX_GROUPS = 40
 
@@ -22,23 +22,17 @@ MAX_GROUPS = 40
 def place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
     """The best of all placements of a small problem, and a proven bound.
 
-    Where the placements are few enough to be simulated, branch and bound proves the best one.
-    Of graphs with more groups, up to 40, but few ops, CP-SAT schedules the ops on groups and
-    devices together, which gives placements and a bound; branch and bound uses the time that is
-    left. Both take memory into account by what groups cannot do without, and leave the rest of it
-    to the simulator.
+    It is for problems whose placements are few enough to be simulated, or of up to 40 groups of
+    few ops; see `branch_and_bound`.
 
     Raises:
-        NotApplicable: the problem is too large for both.
+        NotApplicable: the problem is too large.
     """
     problem = incumbent.problem
-    few = _log_count(problem) <= math.log(MAX_SIMULATED_OPS / problem.graph.num_ops)
-    if not few:
+    if _log_count(problem) > math.log(MAX_SIMULATED_OPS / problem.graph.num_ops):
         _check_size(problem)
     singles = [all_on(problem, device) for device in range(problem.num_devices)]
     incumbent.offer_many([*singles, expert_placement(problem), earliest_finish(problem)])
-    if not few and incumbent.step_time > 0:
-        solve(incumbent, rng)
     branch_and_bound(incumbent)
 
 

@@ -15,7 +15,6 @@ from placeto.units import format_seconds
 # Sums of the same seconds differ with the order of their terms: what is proven, and what is not
 # worth looking at, is less than the best by this share of it.
 ROUNDING = 1e-9
-CLOSE = 1e-5  # the same where seconds were rounded to ticks, one for each op of a path
 OPS_AT_ONCE = 2_000_000  # of the partial placements that are bounded together
 
 
@@ -106,7 +105,7 @@ def _parts(nodes: _Nodes, at_once: int) -> list[_Nodes]:
 
 def _closed(incumbent: Incumbent) -> bool:
     """Whether what was proven before says that the incumbent is the best."""
-    return incumbent.feasible and incumbent.lower_bound >= incumbent.step_time * (1 - CLOSE)
+    return incumbent.feasible and incumbent.lower_bound >= incumbent.step_time * (1 - ROUNDING)
 
 
 def _proven(incumbent: Incumbent, open_nodes: list[_Nodes]) -> float:

@@ -1,8 +1,5 @@
 """The placer: what it takes on, what it hands on, and when it stops."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -29,7 +26,7 @@ def test_fork_and_join_by_hand():
 
 
 def test_many_groups_of_few_ops():
-    """CP-SAT proves a bound; branch and bound finds a placement that meets it."""
+    """Too many placements to simulate them all, but bounds rule out what is left."""
     placement = place(LARGE, "exact", budget_seconds=60)
     assert placement.step_time <= place(LARGE, "etf").step_time
     assert placement.lower_bound == pytest.approx(placement.step_time, rel=2e-5)
@@ -48,7 +45,7 @@ def test_an_interrupt_leaves_the_best_so_far_and_what_was_proven(problem, monkey
     monkeypatch.setattr("placeto.placers.exact.branching.OPS_AT_ONCE", 1)
 
     def interrupt(message):
-        if message.startswith(("CP-SAT", "branch and bound")):
+        if message.startswith("branch and bound"):
             raise KeyboardInterrupt
 
     whole = place(problem, "exact", budget_seconds=60)
@@ -78,36 +75,3 @@ def test_too_many_groups(groups, message):
     graph = make_graph({f"op{index}": 1.0 for index in range(groups)})
     with pytest.raises(NotApplicable, match=message):
         place(make_problem(graph, make_cluster(4)), "exact")
-
-
-def test_without_or_tools_it_says_what_to_install(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("placeto.placers.exact")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    with pytest.raises(NotApplicable, match=r"pip install 'placeto\[solvers\]'"):
-        place(SMALL, "exact")
-
-
-AFTER_TENSORFLOW = """
-from placeto.placers import NotApplicable, place
-{first}
-from benchmarks.instances import instance
-try:
-    print(place(instance("layered-26-three-ample"), "exact", budget_seconds=60).lower_bound)
-except NotApplicable as error:
-    print(error)
-"""
-
-
-@pytest.mark.parametrize(
-    ("first", "says"),
-    [
-        ("import tensorflow", "would crash"),
-        ("from placeto.extraction.quiet import import_tensorflow; import_tensorflow()", "0.0"),
-    ],
-)
-def test_cp_sat_does_not_crash_beside_tensorflow(first, says):
-    code = AFTER_TENSORFLOW.format(first=first)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0
-    assert says in done.stdout
