@@ -44,7 +44,7 @@ dist: $(INSTALLED)
 graphs: $(INSTALLED)
 	$(BIN)/python -m placeto.extraction.bundled
 
-# The tables and the picture of the README; about 10 minutes.
+# The table of placers and its picture; about 10 minutes.
 results: $(INSTALLED)
 	$(BIN)/python -m benchmarks.placers
 	$(BIN)/python -m benchmarks.groups
@@ -59,7 +59,7 @@ instances: $(INSTALLED)
 	$(BIN)/python -m benchmarks.instances
 	$(BIN)/python -m benchmarks.readme
 
-# How fast things are, beside what they are compared with, and the README's tables of it.
+# How fast things are, beside what they are compared with.
 # About 6 minutes.
 speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed
@@ -107,7 +107,7 @@ ray: $(INSTALLED)
 	$(BIN)/python -m benchmarks.ray_scaling
 	$(BIN)/python -m benchmarks.ray_faults
 
-# The README's pictures of a report.
+# The pictures of a report.
 report-pictures: $(INSTALLED) $(VENV)/browser
 	$(BIN)/python -m benchmarks.report_pictures
 

@@ -1,1 +1,1 @@
-"""Studies: scripts that print tables and write the results that the README quotes."""
+"""Studies: scripts that print tables and write the results that the README and the docs show."""

@@ -3,7 +3,7 @@
 A name says it all: `training-9-three-shared` is a training step of nine layers on three equal
 devices with one bus. The command proves the optimum of each with `exact`. As in PyVRP's benchmarks,
 the searches are then judged by their gaps to these, over several seeds. `results/instances.json`
-has both, `results/instances.md` the table of the README; about half an hour.
+has both, `results/instances.md` the table; about half an hour.
 """
 
 import json

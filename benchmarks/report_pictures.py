@@ -1,4 +1,4 @@
-"""The README's pictures of a report: `python -m benchmarks.report_pictures`.
+"""Pictures of a report: `python -m benchmarks.report_pictures`.
 
 The upper part of the page that `placeto place inception_v3 --cluster k80x4 --report` writes, light
 and dark. The search ends by its number of placements, so that the placement is always the same.

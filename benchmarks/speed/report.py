@@ -7,7 +7,7 @@ from benchmarks.speed.targets import reached
 
 
 def markdown(document: Document) -> str:
-    """The README's tables; a time is the fastest of several, training the median of updates."""
+    """Tables; a time is the fastest of several, training the median of updates."""
     sections = {
         "Microseconds a simulation on `k80x4`, from scratch and on one core but where it says "
         "otherwise": simulations(document),

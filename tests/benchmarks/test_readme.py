@@ -12,13 +12,15 @@ TEXT = README.read_text()
 
 
 def test_tables_of_the_readme_are_those_of_the_results():
-    assert len(BLOCK.findall(TEXT)) == 8
+    assert len(BLOCK.findall(TEXT)) == 2
     assert filled(TEXT) == TEXT
 
 
 def test_table_is_that_of_the_rows():
     rows = json.loads((placers.RESULTS / "placers.json").read_text())["rows"]
     assert (placers.RESULTS / "placers.md").read_text() == placers.markdown(rows)
+    shown = placers.markdown(placers.short(rows))
+    assert (placers.RESULTS / "placers_short.md").read_text() == shown
 
 
 @pytest.mark.parametrize("study", [fidelity, measured_groups, runtime, win])
@@ -28,11 +30,22 @@ def test_tables_of_what_was_measured_are_those_of_the_figures(study):
     assert (placers.RESULTS / f"{name}.md").read_text() == study.markdown(document["graphs"])
 
 
+def test_what_the_readme_shows_of_the_runtime():
+    graphs = json.loads((placers.RESULTS / "runtime.json").read_text())["graphs"]
+    assert (placers.RESULTS / "runtime_short.md").read_text() == runtime.short(graphs)
+
+
 def test_tables_of_speed_are_those_of_the_figures():
     document = json.loads((placers.RESULTS / "speed.json").read_text())
     assert (placers.RESULTS / "speed.md").read_text() == report.markdown(document)
 
 
-def test_commands_of_the_readme_exist():
-    commands = re.findall(r"^placeto (\w+)", TEXT, re.MULTILINE)
-    assert set(commands) == set(COMMANDS)
+def test_the_page_of_commands_shows_each():
+    page = (README.parent / "docs" / "cli.md").read_text()
+    assert set(re.findall(r"^placeto (\w+)", page, re.MULTILINE)) == set(COMMANDS)
+    assert re.findall(r"^\| `placeto (\w+)` \|", page, re.MULTILINE)
+
+
+def test_the_readme_is_a_door():
+    assert TEXT.count("\n") <= 150
+    assert len(TEXT.encode()) <= 10_000

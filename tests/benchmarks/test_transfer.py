@@ -213,8 +213,8 @@ def of_the_page(section: str, row: str) -> list[str]:
     return line.removeprefix(start).removesuffix(" |").split(" | ")
 
 
-def test_what_the_readme_says_of_training_on_the_graph():
-    readme = " ".join((ROOT / "README.md").read_text().split())
+def test_what_is_said_of_training_on_the_graph():
+    said = " ".join((ROOT / "docs/results/transfer.md").read_text().split())
     extremes = []
     for method, training in (
         (GREEDY, "from scratch"),
@@ -226,22 +226,22 @@ def test_what_the_readme_says_of_training_on_the_graph():
         assert problems == "64"
         extremes.append(f"{min(families)} to {max(families)}")
     scratch, greedy, best_of = extremes
-    assert f"`greedy` as it is takes {scratch} of that step time, families apart" in readme
-    assert f"`greedy` as it is takes {greedy} of that, `best of 16` {best_of}." in readme
+    assert f"`greedy` as it is takes {scratch} of that step time, families apart" in said
+    assert f"`greedy` as it is takes {greedy} of that, `best of 16` {best_of}." in said
 
 
-def test_what_the_readme_says_of_fine_groups():
+def test_what_is_said_of_fine_groups():
     *families, together, runs = of_the_page("How fine the groups are", "`auto, 5 s`, `fine`")
     assert runs == "128"
     names = ", ".join(f"{name} {share}" for name, share in zip(FAMILIES, families, strict=True))
-    readme, own_model = (
-        " ".join((ROOT / name).read_text().split())
-        for name in ("README.md", "docs/howto/own_model.md")
+    results, overview, own_model = (
+        " ".join((ROOT / "docs" / name).read_text().split())
+        for name in ("results/transfer.md", "overview.md", "howto/own_model.md")
     )
-    assert f"finds {together} of its step time with groups `auto` ({names})" in readme
+    assert f"finds {together} of its step time with groups `auto` ({names})" in results
     shares = [float(share) for share in families]
     less = f"[{100 * (1 - max(shares)):.0f} to {100 * (1 - min(shares)):.0f}%"
-    assert f"{less} less time](" in readme
+    assert f"{less} less time](" in overview
     assert f"{less} shorter](" in own_model
 
 

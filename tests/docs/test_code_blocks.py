@@ -9,8 +9,11 @@ BLOCKS = {path: blocks(path) for path in PAGES}
 
 # What cannot be run here, by page and first line, and why.
 NOT_RUN = {
-    ("README.md", "make demo"): "takes five minutes, and its other command runs this test",
-    ("README.md", "placeto list"): "takes hours; pages of the documentation run each command",
+    ("README.md", "pip install"): "installs all packages again",
+    ("docs/cli.md", "placeto list"): "minutes; other pages run each command",
+    ("docs/cli.md", "placeto extract"): "minutes; other pages run each command",
+    ("docs/cli.md", "placeto place"): "minutes on two quiet cores",
+    ("docs/cli.md", "placeto train"): "hours",
     ("docs/howto/measuring.md", "placeto calibrate"): "minutes on two quiet cores",
     ("docs/howto/measuring.md", "export MALLOC_ARENA_MAX=1"): "serves until it is stopped",
     ("docs/howto/measuring.md", "import sys"): "serves until it is stopped",
