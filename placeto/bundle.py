@@ -1,6 +1,5 @@
 """Finding what ships with the package: graphs, cluster presets, policies."""
 
-import difflib
 import os.path
 from pathlib import Path
 
@@ -43,8 +42,6 @@ def find(folder: str, suffixes: tuple[str, ...], source: str | Path) -> Path:
         if path.name == str(source) and os.path.isfile(bundled):
             return bundled
     known = names(folder, suffixes)
-    close = difflib.get_close_matches(str(source), known, 1)
-    hint = f"did you mean {close[0]}? " if close else ""
     raise PlacetoError(
-        f"{source}: no such file, and no bundled name; {hint}bundled {folder}: {', '.join(known)}"
+        f"{source}: no such file, and no bundled name; bundled {folder}: {', '.join(known)}"
     )

@@ -2,15 +2,29 @@
 
 import contextlib
 import gzip
+import io
 import json
 import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_cache_path
+
 from placeto.errors import PlacetoError
+from placeto.units import format_bytes
+
+# Bytes that a compressed file may unpack to: some hundred million ops.
+MOST_UNPACKED = 4 * 2**30
+_CHUNK = 2**20
+
+
+def user_cache() -> Path:
+    """The folder for what can be made again: `$PLACETO_CACHE`, or `placeto` in the user's cache."""
+    own = os.environ.get("PLACETO_CACHE")
+    return Path(own) if own else user_cache_path("placeto")
 
 
 @contextlib.contextmanager
@@ -23,20 +37,18 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         PlacetoError: `path` cannot be written (no such folder, no permission).
     """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
+        temporary.touch(exist_ok=False)  # with the rights that the process's umask leaves
     except OSError as error:
         raise PlacetoError(f"{path}: cannot be written: {error.strerror}") from error
     try:
-        yield Path(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
+        yield temporary
         os.replace(temporary, path)
     except OSError as error:
         raise PlacetoError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
@@ -48,11 +60,15 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
-def read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: str | Path, most: int = MOST_UNPACKED) -> bytes:
     """Reads a file, decompressed where it starts with gzip's magic number.
 
+    Args:
+        path: the file.
+        most: bytes that it may unpack to.
+
     Raises:
-        PlacetoError: the file is missing, unreadable, or a broken gzip stream.
+        PlacetoError: the file is missing, unreadable, a broken gzip stream, or unpacks to more.
     """
     path = Path(path)
     try:
@@ -64,9 +80,17 @@ def read_bytes(path: str | Path) -> bytes:
             raise PlacetoError(f"{path}: not a gzip file, though its name ends in .gz")
         return data
     try:
-        return gzip.decompress(data)
+        unpacked = bytearray()
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while len(unpacked) <= most and (part := file.read(_CHUNK)):
+                unpacked += part
     except (OSError, EOFError, zlib.error) as error:
         raise PlacetoError(f"{path}: broken gzip file ({error}); was it cut off?") from error
+    if len(unpacked) > most:
+        raise PlacetoError(
+            f"{path}: unpacks to more than {format_bytes(most)}, the most that is read"
+        )
+    return bytes(unpacked)
 
 
 def write_json(path: str | Path, document: Any) -> None:
@@ -116,9 +140,3 @@ def check_format(document: dict[str, Any], expected: str, version: int, where: s
             f"{where}: version {found} of {expected} is later than this placeto reads "
             f"({version}); install a later placeto"
         )
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

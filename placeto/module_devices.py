@@ -11,6 +11,7 @@ from placeto.problem import PlacementProblem
 
 TorchDevice = int | str
 
+_TORCH = re.compile(r"cpu|(cuda|xpu|mps|hpu|npu)(:\d+)?")
 _LOCAL = re.compile(r"(?:.*/)?device:(GPU|CPU):(\d+)", re.I)
 
 
@@ -27,8 +28,9 @@ def device_map(
     Args:
         problem: with a graph that `placeto extract` made of a PyTorch module.
         devices: (num_groups,) device of each group.
-        names: PyTorch's names of the cluster's devices, such as `{"gpu0": "cuda:1"}`. For those
-            left out, a GPU's number or `cpu`, as the cluster's `tensorflow` names say.
+        names: PyTorch's names of the cluster's devices, such as `{"gpu0": "cuda:1"}`. Those left
+            out are called as in the cluster where that is as PyTorch calls them (`cuda:0`, `cpu`),
+            else by a GPU's number or `cpu`, as the cluster's `tensorflow` names say.
 
     Returns:
         Path of a module -> device; "" is the whole model.
@@ -82,7 +84,8 @@ def torch_devices(
     """PyTorch's names of a cluster's devices, of those that have one.
 
     Args:
-        cluster: GPUs are numbered as in their `tensorflow` names.
+        cluster: devices with a name of PyTorch's keep it; other GPUs are numbered as in their
+            `tensorflow` names.
         names: device -> name, which come first.
 
     Raises:
@@ -91,7 +94,9 @@ def torch_devices(
     found: dict[str, TorchDevice] = {}
     for device in cluster.devices:
         local = _LOCAL.fullmatch(device.tensorflow or "")
-        if local:
+        if _TORCH.fullmatch(device.name):
+            found[device.name] = device.name
+        elif local:
             found[device.name] = int(local[2]) if local[1].upper() == "GPU" else "cpu"
     for name in names or {}:
         cluster.device_index(name)
@@ -162,8 +167,9 @@ def _tree(modules: _Modules, devices: Sequence[int]) -> _Module:
 
 def _nameless(device: str) -> str:
     return (
-        f"device {device!r} has no name in PyTorch; give it a `tensorflow` name such as "
-        f"/device:GPU:0 in the cluster file, or call device_map(…, names={{{device!r}: 'cuda:0'}})"
+        f"device {device!r} has no name in PyTorch; call it so in the cluster file (cuda:0, cpu), "
+        "give it a `tensorflow` name such as /device:GPU:0, or call "
+        f"device_map(…, names={{{device!r}: 'cuda:0'}})"
     )
 
 

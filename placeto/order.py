@@ -1,11 +1,10 @@
-"""Orders of directed graphs: levels, topological order, longest paths; close to linear in time."""
+"""Orders of directed graphs: levels, topological order; close to linear in time."""
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def compressed(num_rows: int, rows: Ints, values: Ints) -> tuple[Ints, Ints]:
@@ -60,23 +59,6 @@ def topological_order(num_nodes: int, sources: Ints, targets: Ints) -> Ints:
     return order
 
 
-def longest_paths(order: Ints, sources: Ints, targets: Ints, lengths: Floats) -> Floats:
-    """Length of the longest path that ends at each node, the node included.
-
-    Args:
-        order: (num_nodes,) the nodes in topological order.
-        sources: (num_edges,) tail of each edge.
-        targets: (num_edges,) head of each edge.
-        lengths: (num_nodes,) length of each node.
-
-    Returns:
-        (num_nodes,) lengths of paths.
-    """
-    start, items = compressed(len(order), sources, targets)
-    ends: Floats = _longest_paths(order, start, items, lengths)
-    return ends
-
-
 def directed(position: Ints, sources: Ints, targets: Ints) -> tuple[Ints, Ints]:
     """Edges turned to point along an order of the nodes, each pair of nodes once.
 
@@ -122,19 +104,6 @@ def _scattered(free: Ints, rows: Ints, values: Ints) -> Ints:  # pragma: no cove
         items[free[row]] = values[index]
         free[row] += 1
     return items
-
-
-@njit(cache=True)
-def _longest_paths(
-    order: Ints, start: Ints, items: Ints, lengths: Floats
-) -> Floats:  # pragma: no cover
-    ends = np.zeros(len(order))
-    for node in order:
-        ends[node] += lengths[node]
-        for position in range(start[node], start[node + 1]):
-            target = items[position]
-            ends[target] = max(ends[target], ends[node])
-    return ends
 
 
 @njit(cache=True)

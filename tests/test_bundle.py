@@ -25,8 +25,3 @@ def test_no_such_name(source: str) -> None:
         find("clusters", (".yaml",), source)
     assert str(caught.value).startswith(f"{source}: no such file, and no bundled name; ")
     assert "bundled clusters: a100x2-v100x2-cpu, " in str(caught.value)
-
-
-def test_close_name() -> None:
-    with pytest.raises(PlacetoError, match=r"did you mean k80x4\? "):
-        find("clusters", (".yaml",), "k80x44")

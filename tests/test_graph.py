@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import placeto
 from placeto import ComputationGraph, PlacetoError, load_graph, save_graph
-from placeto.files import write_json
+from placeto.files import read_bytes, write_json
 from placeto.graph import from_document, to_document
 from tests.builders import make_graph
 from tests.strategies import graphs
@@ -251,6 +251,15 @@ def test_broken_files(tmp_path: Path, name: str, data: bytes, message: str) -> N
 def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
     (tmp_path / "g.json").write_bytes(gzip.compress(json.dumps(VALID).encode()))
     assert load_graph(tmp_path / "g.json") == from_document(VALID, "here")
+
+
+def test_what_unpacks_to_too_much_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b" " * 5000))
+    assert read_bytes(path, most=5000) == b" " * 5000
+    with pytest.raises(PlacetoError) as caught:
+        read_bytes(path, most=4999)
+    assert str(caught.value) == f"{path}: unpacks to more than 4.88 KiB, the most that is read"
 
 
 def test_a_graph_knows_the_folder_of_its_file(tmp_path: Path, monkeypatch) -> None:

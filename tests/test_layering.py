@@ -13,7 +13,8 @@ PACKAGE = Path(placeto.__file__).parent
 # From the top down. Rooms of one line do not know each other.
 ROOMS = [
     ("errors",),
-    ("jit", "units", "files", "bundle", "columns", "order", "launch", "placed_graph"),
+    ("units",),
+    ("jit", "files", "bundle", "columns", "order", "launch", "placed_graph"),
     ("distributed",),
     ("graph",),
     ("networkx_graph", "cluster", "grouping"),

@@ -14,18 +14,19 @@ from placeto.cli import main
 from placeto.cluster import Channel
 from placeto.extraction import extract
 from placeto.graph import ComputationGraph
+from placeto.module_devices import check_device_map, torch_devices
 from tests.extraction.pytorch import models
 
 MODELS = "tests.extraction.pytorch.models"
 NAMES = ("first", "second")
 
 
-def cluster(*tensorflow: str | None) -> Cluster:
+def cluster(*tensorflow: str | None, names: tuple[str, str] = NAMES) -> Cluster:
     devices = tuple(
         Device(name, "k80", 2**30, tensorflow=other)
-        for name, other in zip(NAMES, tensorflow, strict=True)
+        for name, other in zip(names, tensorflow, strict=True)
     )
-    return Cluster("two", devices, (Channel("all", NAMES, NAMES, 1e9),))
+    return Cluster("two", devices, (Channel("all", names, names, 1e9),))
 
 
 TWO = cluster("/device:GPU:1", "/job:localhost/replica:0/task:0/device:CPU:0")
@@ -100,6 +101,15 @@ def test_names_of_devices(language: ComputationGraph) -> None:
         device_map(problem, split, {"third": 2})
     with pytest.raises(PlacetoError, match=r"several devices have one name in PyTorch \(0\)"):
         device_map(problem, split, {"second": 0})
+
+
+def test_devices_that_are_called_as_pytorch_calls_them(language: ComputationGraph) -> None:
+    named = cluster(None, None, names=("cuda:1", "cpu"))
+    assert torch_devices(named) == {"cuda:1": "cuda:1", "cpu": "cpu"}
+    problem = PlacementProblem(language, named, "none")
+    check_device_map(problem)
+    assert set(device_map(problem, placed(problem, {})).values()) == {"cuda:1"}
+    assert device_map(problem, placed(problem, {}), {"cuda:1": 3}) == {"": 3}
 
 
 def test_a_graph_of_no_module() -> None:

@@ -3,7 +3,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto.order import compressed, levels, longest_paths, topological_order
+from placeto.order import compressed, levels, topological_order
 
 
 @st.composite
@@ -35,21 +35,6 @@ def test_against_networkx(example: tuple[int, np.ndarray, np.ndarray]) -> None:
         for node in generation
     }
     assert dict(enumerate(levels(*example).tolist())) == expected
-
-
-@given(edges(acyclic=True), st.integers(0, 1000))
-def test_longest_paths_against_networkx(
-    example: tuple[int, np.ndarray, np.ndarray], seed: int
-) -> None:
-    lengths = np.random.default_rng(seed).integers(0, 9, example[0]).astype(float)
-    found = longest_paths(topological_order(*example), *example[1:], lengths)
-    g = digraph(*example)
-    for node in g:
-        above = g.subgraph(nx.ancestors(g, node) | {node})
-        # An edge is as long as the op it leads to; one more leads to the first op.
-        weighted = nx.DiGraph([("start", end, {"weight": lengths[end]}) for end in above])
-        weighted.add_edges_from((a, b, {"weight": lengths[b]}) for a, b in above.edges)
-        assert found[node] == nx.dag_longest_path_length(weighted)
 
 
 @given(edges(acyclic=False))

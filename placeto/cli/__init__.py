@@ -5,7 +5,6 @@ returns the exit status. Only the module of the command at hand is imported, so 
 --help` is fast.
 """
 
-import difflib
 import importlib
 import os
 import sys
@@ -94,12 +93,9 @@ def _dispatch(arguments: list[str]) -> int:
         write(f"placeto {placeto.__version__}\n")
         return 0
     if name not in COMMANDS:
-        close = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean {close[0]}? " if close else ""
         what = "option" if name.startswith("-") else "command"
         return _failed(
-            f"there is no {what} {name!r}; {hint}commands: {', '.join(COMMANDS)}; "
-            "see placeto --help"
+            f"there is no {what} {name!r}; commands: {', '.join(COMMANDS)}; see placeto --help"
         )
     from placeto.cli.parsing import HelpShown, parse
 

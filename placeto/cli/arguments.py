@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
@@ -166,10 +165,8 @@ def _group(name: str, pin: str, problem: PlacementProblem) -> int:
         return int(name)
     op_names = problem.graph.op_names
     if name not in op_names:
-        close = get_close_matches(name, op_names, 1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
         raise PlacetoError(
-            f"--pin {pin}: graph {problem.graph.name!r} has no op {name!r}; {hint}give "
+            f"--pin {pin}: graph {problem.graph.name!r} has no op {name!r}; give "
             f"an op's name or a group from 0 to {problem.num_groups - 1}"
         )
     return int(problem.op_group[op_names.index(name)])

@@ -137,6 +137,8 @@ def run(arguments: Place) -> int:
         return INTERRUPTED
     if report_file != arguments.report:
         return INTERRUPTED
+    if not placement.feasible:
+        return FAILED
     if measured and not any(each["feasible"] for each in measured):
         note(f"none of the candidates can be run: {measured[0]['reason']}")
         return FAILED

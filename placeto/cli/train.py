@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -101,9 +100,7 @@ def arguments_of(argv: Sequence[str]) -> type[Train]:
     """
     agent = _named_agent(argv)
     if agent not in AGENTS:
-        close = get_close_matches(agent, AGENTS, 1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise PlacetoError(f"there is no agent {agent!r}; {hint}agents: {', '.join(AGENTS)}")
+        raise PlacetoError(f"there is no agent {agent!r}; agents: {', '.join(AGENTS)}")
     options = {text.partition("=")[0] for text in argv if text.startswith("--")}
     for option in sorted(options - _options(agent)):
         others = [other for other in AGENTS if option in _options(other)]

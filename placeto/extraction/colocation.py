@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from placeto.extraction.step import op_of
+from placeto.grouping.disjoint_sets import shared_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,15 +31,8 @@ def colocation_keys(graph_def: GraphDef, taken: Mapping[str, Sequence[str]]) -> 
         Keys from 0 up in the order in which groups first appear; -1 for an op on its own.
     """
     index = {node.name: position for position, node in enumerate(graph_def.node)}
-    parent = list(range(len(index)))
-
-    def root(position: int) -> int:
-        while parent[position] != position:
-            parent[position] = parent[parent[position]]
-            position = parent[position]
-        return position
-
-    for node in graph_def.node:
+    pairs: list[tuple[int, int]] = []
+    for position, node in enumerate(graph_def.node):
         partners = list(taken.get(node.name, ()))
         constraints = node.attr["_class"].list.s if "_class" in node.attr else ()
         partners += [
@@ -44,14 +40,7 @@ def colocation_keys(graph_def: GraphDef, taken: Mapping[str, Sequence[str]]) -> 
             for constraint in constraints
             if constraint.startswith(_PREFIX)
         ]
-        for partner in partners:
-            if partner in index:
-                first, second = sorted((root(index[node.name]), root(index[partner])))
-                parent[second] = first
-    roots = np.array([root(position) for position in range(len(index))], dtype=np.int64)
-    size = np.bincount(roots, minlength=len(roots))
-    shared = np.unique(roots[size[roots] > 1])
-    keys = np.full(len(roots), -1, dtype=np.int64)
-    inside = size[roots] > 1
-    keys[inside] = np.searchsorted(shared, roots[inside])
-    return keys
+        pairs += [(position, index[partner]) for partner in partners if partner in index]
+    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    joined = coo_array((np.ones(len(pairs)), (ends[0], ends[1])), shape=(len(index), len(index)))
+    return shared_keys(connected_components(joined, directed=False)[1])

@@ -31,6 +31,27 @@ def equal_keys(keys: Ints) -> tuple[Ints, Ints]:
     return items, items[first[inverse]]
 
 
+def shared_keys(labels: Ints) -> Ints:
+    """Keys of the sets of several items, from 0 in the order in which these first occur.
+
+    Args:
+        labels: (num_items,) the set of each item.
+
+    Returns:
+        (num_items,) keys; -1 for an item on its own.
+    """
+    _, first, inverse, counts = np.unique(
+        labels, return_index=True, return_inverse=True, return_counts=True
+    )
+    alone = counts == 1
+    order = np.argsort(np.where(alone, len(labels), first), kind="stable")
+    keys = np.empty(len(first), dtype=np.int64)
+    keys[order] = np.arange(len(first))
+    keys[alone] = -1
+    found: Ints = keys[inverse]
+    return found
+
+
 @njit(cache=True)
 def root(parent: Ints, item: int) -> int:  # pragma: no cover
     """The lowest member of an item's set; halves the paths that it walks."""

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from placeto.bundle import FOLDERS
 from placeto.errors import PlacetoError
-from placeto.files import read_bytes
+from placeto.files import read_bytes, user_cache
 from placeto.graph import ComputationGraph
 from placeto.measurement.child import child_environment
 
@@ -36,8 +35,7 @@ class Runnable:
 
 def cache_folder() -> Path:
     """Where GraphDefs that were made again are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "placeto" / "graph_defs"
+    return user_cache() / "graph_defs"
 
 
 def find_runnable(graph: ComputationGraph) -> Runnable:
@@ -99,7 +97,7 @@ def _make_again(graph: ComputationGraph, sha256: str, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise PlacetoError(
-            f"{path.parent}: cannot be made: {error.strerror}; set XDG_CACHE_HOME to a folder that "
+            f"{path.parent}: cannot be made: {error.strerror}; set PLACETO_CACHE to a folder that "
             "can be written to"
         ) from error
     done = subprocess.run(

@@ -1,6 +1,5 @@
 """Trained policies as files, read without torch: a card in JSON and weights in safetensors."""
 
-import difflib
 import os.path
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,10 +107,8 @@ def _paths(source: str | Path) -> tuple[Path, Path]:
         return card, card.with_suffix(".safetensors")
     if os.path.isdir(folder):  # unlike Path.is_dir, False for a name that no folder can have
         return folder / "policy.json", folder / "policy.safetensors"
-    close = difflib.get_close_matches(str(source), known, 1)
-    hint = f"did you mean {close[0]}? " if close else ""
     raise PlacetoError(
-        f"{source}: no run directory, and no bundled policy; {hint}bundled policies: "
+        f"{source}: no run directory, and no bundled policy; bundled policies: "
         f"{', '.join(known) or 'none'}"
     )
 

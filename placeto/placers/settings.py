@@ -4,7 +4,6 @@ import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -64,9 +63,7 @@ class Configurable:
         """Types and strings that a setting's value is one of."""
         known = list(self.settings)
         if name not in known:
-            close = get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            raise PlacetoError(f"there is no setting {name!r}; {hint}settings: {', '.join(known)}")
+            raise PlacetoError(f"there is no setting {name!r}; settings: {', '.join(known)}")
         kind = get_type_hints(type(self.default))[name]
         if get_origin(kind) is Literal:
             return list(get_args(kind))

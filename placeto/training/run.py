@@ -33,12 +33,6 @@ Watch = Callable[[UpdateReport, float], None]
 
 NO_SCHEME: Mapping[str, Any] = {}
 
-# What settings are in runs from before there was a choice.
-ONLY_CHOICE = {
-    **{"baseline": "recent", "baseline_decay": 0.9},
-    **{"algorithm": "reinforce", "epochs": 4, "clip": 0.2},
-}
-
 
 def train(
     problems: Sequence[PlacementProblem],
@@ -276,7 +270,6 @@ def _check_same_run(directory: Path, resolved: dict[str, Any]) -> None:
     old, new = before.get("training"), resolved["training"]
     if not isinstance(old, dict):
         raise PlacetoError(f"{path}: training is {old!r}, expected the settings of a run")
-    old = ONLY_CHOICE | old
     for key in new:
         if key != "updates" and old.get(key) != new[key]:
             raise PlacetoError(

@@ -6,7 +6,6 @@ Nothing here needs TensorFlow: a member is known by the source that it is extrac
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 
 from placeto.errors import PlacetoError
@@ -113,11 +112,7 @@ def members(family: str) -> tuple[Member, ...]:
         PlacetoError: an unknown family.
     """
     if family not in FAMILIES:
-        close = get_close_matches(family, FAMILIES, 1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise PlacetoError(
-            f"{SCHEME}{family}: no such family; {hint}families: {', '.join(FAMILIES)}"
-        )
+        raise PlacetoError(f"{SCHEME}{family}: no such family; families: {', '.join(FAMILIES)}")
     draw = FAMILIES[family].draw
     rng = random.Random(f"{_SEED}, {family}")
     splits = shuffled([name for name, count in SPLITS.items() for _ in range(count)], rng)

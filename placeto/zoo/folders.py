@@ -8,7 +8,7 @@ from typing import Any
 
 from placeto import bundle
 from placeto.errors import PlacetoError
-from placeto.files import check_format, read_json, write_json
+from placeto.files import check_format, read_json, user_cache, write_json
 from placeto.graph import ComputationGraph, load_graph
 from placeto.zoo.families import SCHEME, SPLITS, Member, is_synthetic, members, parse_family
 from placeto.zoo.synthetic import synthetic_graph
@@ -19,14 +19,8 @@ VERSION = 1
 
 
 def cache_folder(family: str) -> Path:
-    """Where a family's graphs are kept unless another folder is named.
-
-    `families/NAME` under `$PLACETO_CACHE`, or `$XDG_CACHE_HOME/placeto`, or `~/.cache/placeto`.
-    """
-    own, common = os.environ.get("PLACETO_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    user = Path(common) if common else Path.home() / ".cache"
-    base = Path(own) if own else user / "placeto"
-    return base / "families" / family
+    """Where a family's graphs are kept unless another folder is named."""
+    return user_cache() / "families" / family
 
 
 def graph_path(folder: Path, member: Member) -> Path:

@@ -151,7 +151,7 @@ def test_methods_that_do_not_apply(placeto):
     [
         (["evaluate"], "missing from placeto evaluate"),
         ([*EVALUATE, "--policy", "nowhere"], "nowhere"),
-        ([*EVALUATE, "--methods", "ettf"], "no placer is called 'ettf'; did you mean etf?"),
+        ([*EVALUATE, "--methods", "ettf"], "no placer is called 'ettf'; placers: "),
         ([*EVALUATE, "--fine-tune", "-1"], "--fine-tune -1: expected a whole number from 0"),
         ([*EVALUATE, "--samples", "0"], "--samples 0: expected a whole number from 1"),
         ([*EVALUATE, "--seed", "-1"], "--seed -1: expected a whole number from 0"),

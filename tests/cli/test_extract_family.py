@@ -58,7 +58,7 @@ def test_one_graph_of_a_synthetic_family(placeto):
 @pytest.mark.parametrize(
     ("argv", "complaint"),
     [
-        (["family:cifar100"], "family:cifar100: no such family; did you mean cifar10?"),
+        (["family:cifar100"], "family:cifar100: no such family; families: "),
         (["family:random", "-o", "fork.json"], "fork.json: is a file; expected a folder"),
         (["family:random", "--workers", "0"], "--workers 0: expected at least 1"),
         (["family:random", "--workers", "two"], "workers"),

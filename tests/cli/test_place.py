@@ -124,15 +124,18 @@ def test_grouping_bounds_the_number_of_groups(placeto):
     assert placeto(*argv, "--grouping", "2").document["num_groups"] == 2
 
 
-def test_what_does_not_fit_is_said_and_is_no_error(placeto):
+def test_what_does_not_fit_is_written_said_and_is_status_1(placeto):
     cluster = Path("duo.yaml").read_text().replace("memory: 100", "memory: 2")
     Path("tiny.yaml").write_text(cluster)
     argv = ("place", "fork.json", "--cluster", "tiny.yaml", "--method", "single")
-    result = placeto(*argv, "--json")
-    assert result.status == 0
+    result = placeto(*argv, "--json", "-o", "nowhere.json")
+    assert result.status == 1
     assert result.document["feasible"] is False
     assert result.document["single_device_feasible"] is False
-    assert result.err == "placeto: warning: out of memory on d0: peak 3 of 2 bytes\n"
+    written, warning = result.err.splitlines()
+    assert written == "placeto: the placement is in nowhere.json"
+    assert warning == "placeto: warning: out of memory on d0: peak 3 of 2 bytes"
+    assert Path("nowhere.json").exists()
     assert result.document["gap"] is None
     assert "OOM" in placeto(*argv).out
 
@@ -299,7 +302,7 @@ def test_the_settings_that_there_are_are_listed(placeto):
     ("method", "settings", "says"),
     [
         ("etf", ["rounds=2"], "etf has no settings; placers with settings: "),
-        ("placeto", ["pasing=none"], "there is no setting 'pasing'; did you mean passing?"),
+        ("placeto", ["pasing=none"], "there is no setting 'pasing'; settings: "),
         ("placeto", ["passing=gat"], "passing is 'gat', expected rounds or sweep or none"),
         ("placeto", ["rounds=two"], "rounds is 'two', expected a whole number"),
         ("placeto", ["rounds"], "--set rounds: expected NAME=VALUE; settings of placeto: episodes"),

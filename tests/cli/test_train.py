@@ -148,7 +148,7 @@ def test_an_interrupt_before_there_is_a_checkpoint_promises_none(placeto, monkey
         ([*TRAIN, "--updtes", "3"], "perhaps you meant: --updates"),
         (
             [*TRAIN, "--agent", "pairwse"],
-            "no agent 'pairwse'; did you mean pairwise? agents: placet",
+            "no agent 'pairwse'; agents: placeto",
         ),
         (
             [*TRAIN, "--agent", "colocrl"],
@@ -158,7 +158,7 @@ def test_an_interrupt_before_there_is_a_checkpoint_promises_none(placeto, monkey
         ([*TRAIN, "--cluster", "duo.yaml", "trio.yaml"], "problems have 2, 3 devices"),
         (
             [*TRAIN, "--graphs", "family:cifar11"],
-            "family:cifar11: no such family; did you mean cif",
+            "family:cifar11: no such family; families: ",
         ),
         (
             [*TRAIN, "--graphs", "fork.json", "./fork.json"],

@@ -306,7 +306,7 @@ def test_own_evaluator_is_asked():
     [
         ({"reward": "speed"}, "reward is 'speed'"),
         ({"graph": []}, "empty list"),
-        ({"graph": "inception"}, "did you mean inception_v3"),
+        ({"graph": "inception"}, "bundled graphs: "),
         ({"cluster": "k80x3"}, "no such file, and no bundled name"),
         ({"sweeps": 0}, "sweeps is 0"),
         ({"sweeps": True}, "sweeps is True"),

@@ -14,8 +14,8 @@ from tests.measurement.conftest import STEPS
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "placeto" / "graph_defs"
+    monkeypatch.setenv("PLACETO_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "graph_defs"
 
 
 def test_beside_its_file(saved):
@@ -66,7 +66,7 @@ def test_a_source_that_is_not_there_any_more(saved):
 
 def test_a_cache_that_cannot_be_made(saved, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("PLACETO_CACHE", str(tmp_path / "file"))
     with pytest.raises(PlacetoError, match="cannot be made: Not a directory"):
         find_runnable(replace(saved("two_layers").graph, folder=None))
 

@@ -65,7 +65,7 @@ def test_a_bundled_name_is_read_like_a_directory(folder, tmp_path_factory, monke
     monkeypatch.setitem(bundle.FOLDERS, "policies", policies)
     assert bundled_policies() == ["mine"]
     assert read_pairwise("mine").arrays.keys() == read_pairwise(folder).arrays.keys()
-    with pytest.raises(PlacetoError, match=r"did you mean mine\? bundled policies: mine$"):
+    with pytest.raises(PlacetoError, match=r"no bundled policy; bundled policies: mine$"):
         read_policy("mime")
 
 

@@ -67,7 +67,7 @@ def test_text_becomes_what_the_field_is(name, text, value):
         ("limit", "no", "limit is 'no', expected a whole number or none"),
         ("how", "some", "how is 'some', expected none or all"),
         ("hidden", "1", "there is no setting 'hidden'; settings: sure, count, share, limit, how"),
-        ("cuont", "1", "there is no setting 'cuont'; did you mean count?"),
+        ("cuont", "1", "there is no setting 'cuont'; settings: "),
     ],
 )
 def test_text_that_is_no_value_is_one_line(name, text, says):
@@ -98,7 +98,7 @@ def test_values_of_other_types_are_refused(settings):
     ("method", "settings", "says"),
     [
         ("etf", {"rounds": 2}, "etf has no settings; placers with settings: "),
-        ("annealing", {"restart": 2}, "'restart'; did you mean restarts? settings: max_eval"),
+        ("annealing", {"restart": 2}, "'restart'; settings: max_eval"),
         ("annealing", {"candidates": 0}, "candidates is 0, expected 1 or more"),
         ("placeto", {"rounds": 0}, "rounds is 0, expected a whole number from 1"),
         ("placeto", {"passing": "gat"}, "passing is 'gat', expected rounds or sweep or none"),

@@ -239,26 +239,6 @@ def test_a_directory_with_another_run_is_an_error(tmp_path, problems, changed, s
     assert content(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("missing", "other", "says"),
-    [
-        (("baseline", "baseline_decay"), {"baseline": "moving"}, "baseline = 'recent', not 'mov"),
-        (("algorithm", "epochs", "clip"), {"algorithm": "ppo"}, "algorithm = 'reinforce', not 'p"),
-    ],
-)
-def test_a_run_from_before_there_was_a_choice_goes_on(tmp_path, missing, other, says):
-    train(PROBLEMS, CONFIG, tmp_path)
-    path = tmp_path / "config.json"
-    document = json.loads(path.read_text())
-    for name in missing:
-        del document["training"][name]
-    path.write_text(json.dumps(document))
-    longer = CONFIG.to_document() | {"updates": 7}
-    with pytest.raises(PlacetoError, match=f"with {says}"):
-        train(PROBLEMS, TrainingConfig(**longer | other), tmp_path)
-    assert train(PROBLEMS, TrainingConfig(**longer), tmp_path).updates == 7
-
-
 def test_a_problem_of_the_same_names_and_sizes_may_be_another(tmp_path):
     train(PROBLEMS[:1], CONFIG, tmp_path)
     fork = PROBLEMS[0]

@@ -88,7 +88,7 @@ def test_a_source_that_is_drawn_twice_is_taken_once(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("family:cifar100", r"no such family; did you mean cifar10\? families: cifar10, ptb, nmt"),
+        ("family:cifar100", r"no such family; families: cifar10, ptb, nmt"),
         ("family:", "no such family; families"),
         ("family:nmt?number=3", "expected a whole family, such as family:nmt"),
     ],
@@ -101,7 +101,7 @@ def test_families_that_are_none(text: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("family:nmr?number=3", r"did you mean nmt\?"),
+        ("family:nmr?number=3", "nmr: no such family"),
         ("family:nmt", r"family:nmt: give family:nmt\?number=N"),
         ("family:nmt?number=", r"give family:nmt\?number=N"),
         ("family:nmt?number=-1", r"give family:nmt\?number=N"),

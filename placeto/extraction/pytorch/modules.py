@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.cluster.hierarchy import DisjointSet
 
 from placeto.extraction.pytorch.capture import BUFFER
 from placeto.extraction.pytorch.ops import (
@@ -23,6 +24,7 @@ from placeto.extraction.pytorch.ops import (
     UPDATE,
     forward_of,
 )
+from placeto.grouping.disjoint_sets import shared_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,22 +47,22 @@ def colocation_keys(
         paths: of all modules, "" for the model itself.
         whole: whether ops share a device too that compute inside of one whole module.
     """
-    joined = _Joined(len(ops))
+    joined = DisjointSet(range(len(ops)))
     _join_parameters(ops, owners, joined)
     if whole:
         _join_modules(ops, _whole_modules(ops, owners, set(paths)), joined)
-    return joined.keys()
+    return shared_keys(np.array([joined[number] for number in range(len(ops))]))
 
 
 def _join_parameters(
-    ops: Sequence[Op], owners: Mapping[str, Sequence[str]], joined: _Joined
+    ops: Sequence[Op], owners: Mapping[str, Sequence[str]], joined: DisjointSet
 ) -> None:
     for number, op in enumerate(ops):
         for source, _ in op.inputs:
             if ops[source].phase == "parameter" and (
                 op.phase == UPDATE or not _was_given(op.path, owners[ops[source].name])
             ):
-                joined.join(source, number)
+                joined.merge(source, number)
 
 
 def _was_given(path: str | None, owners: Sequence[str]) -> bool:
@@ -100,26 +102,26 @@ def _made_inside(op: Op, module: str) -> bool:
     return op.path is not None and inside(op.path, module)
 
 
-def _join_modules(ops: Sequence[Op], unit: Mapping[str, str], joined: _Joined) -> None:
+def _join_modules(ops: Sequence[Op], unit: Mapping[str, str], joined: DisjointSet) -> None:
     first: dict[str, int] = {}
     fixed = [False] * len(ops)
     for number, op in enumerate(ops):
         if op.path in unit or (op.path == "" and op.phase in STATE):
-            joined.join(first.setdefault(unit.get(op.path or "", ""), number), number)
+            joined.merge(first.setdefault(unit.get(op.path or "", ""), number), number)
             fixed[number] = True
         elif op.phase == FORWARD:
             # It runs where its inputs are. Inputs of the model, and what is computed from these
             # alone, are small change: they are taken to be wherever they are needed.
             sources = [source for source, _ in op.inputs if fixed[source]]
-            if op.path is None and len({joined.root(source) for source in sources}) > 1:
+            if op.path is None and len({joined[source] for source in sources}) > 1:
                 continue
             for source in sources:
-                joined.join(source, number)
+                joined.merge(source, number)
             fixed[number] = bool(sources)
     _join_backward(ops, joined, fixed)
 
 
-def _join_backward(ops: Sequence[Op], joined: _Joined, fixed: list[bool]) -> None:
+def _join_backward(ops: Sequence[Op], joined: DisjointSet, fixed: list[bool]) -> None:
     """Backward ops outside of whole modules go with their forward ops, or with their readers."""
     by_name = {op.name: number for number, op in enumerate(ops) if op.phase == FORWARD}
     reader: dict[int, int] = {}
@@ -132,29 +134,5 @@ def _join_backward(ops: Sequence[Op], joined: _Joined, fixed: list[bool]) -> Non
             name = forward_of(op).removeprefix(GRADIENTS)
             partner = by_name.get(name, reader.get(number, number))
             if fixed[partner]:
-                joined.join(partner, number)
+                joined.merge(partner, number)
                 fixed[number] = True
-
-
-class _Joined:
-    """Disjoint sets of ops."""
-
-    def __init__(self, count: int) -> None:
-        self.parent = list(range(count))
-
-    def root(self, op: int) -> int:
-        while self.parent[op] != op:
-            self.parent[op] = self.parent[self.parent[op]]
-            op = self.parent[op]
-        return op
-
-    def join(self, first: int, second: int) -> None:
-        low, high = sorted((self.root(first), self.root(second)))
-        self.parent[high] = low
-
-    def keys(self) -> NDArray[np.int64]:
-        roots = np.array([self.root(op) for op in range(len(self.parent))])
-        shared = np.flatnonzero(np.bincount(roots, minlength=len(roots)) > 1)
-        found = np.searchsorted(shared, roots)
-        alone = np.append(shared, -1)[found] != roots
-        return np.where(alone, -1, found).astype(np.int64)
