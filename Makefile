@@ -65,7 +65,7 @@ speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.readme
 
-# What is simulated against what is run for real, on two workers; an hour and a half on a machine
+# What is simulated against what is run for real, on two workers; two hours on a machine
 # that does nothing else. It goes on where it was stopped.
 measured: $(INSTALLED)
 	$(BIN)/python -m benchmarks.runtime

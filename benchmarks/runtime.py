@@ -83,7 +83,6 @@ class Plan:
         calibration: options of `placeto calibrate`.
         seconds: of each search.
         rounds: runs of each placement in each runtime, in processes of their own.
-        compared: likewise, in the runtime as it is and as it was before.
         effort: of each run.
     """
 
@@ -91,7 +90,6 @@ class Plan:
     calibration: tuple[str, ...]
     seconds: float
     rounds: int
-    compared: int
     effort: Effort
 
 
@@ -110,7 +108,6 @@ FULL = Plan(
     ("--steps", "9", "--traces", "5"),
     seconds=10.0,
     rounds=5,
-    compared=12,
     effort=Effort(warm_up=3, steps=7),
 )
 QUICK = Plan(
@@ -118,7 +115,6 @@ QUICK = Plan(
     ("--steps", "5", "--traces", "3"),
     seconds=1.0,
     rounds=1,
-    compared=1,
     effort=Effort(warm_up=1, steps=3),
 )
 
@@ -132,10 +128,9 @@ def run(plan: Plan, folder: Path, results: Path) -> None:
         if kept.exists()
         else {name: entered(plan, calibrated, name) for name in plan.sources}
     )
-    for number in range(plan.compared):
+    for number in range(plan.rounds):
         for runtime in RUNTIMES if number % 2 == 0 else reversed(RUNTIMES):
-            wanted = number < plan.rounds or runtime in (WITH_ALL, AS_BEFORE)
-            if wanted and len(rows_of(graphs, runtime)[-1]["rounds"]) == number:
+            if len(rows_of(graphs, runtime)[-1]["rounds"]) == number:
                 measure_all(plan, calibrated, graphs, runtime)
                 write_json(kept, graphs)
     document = {"command": "python -m benchmarks.runtime", "machine": machine(), "graphs": graphs}
