@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
-DEMO_SECONDS ?= 40
+DEMO_SECONDS ?= 15
 FAMILIES := family:cifar10 family:nmt family:ptb family:transformer
 # The policy that ships has learned on fewer groups than `auto` makes.
-TRAIN := $(BIN)/placeto train --agent pairwise --grouping 128 --cluster k80x2 k80x4 k80x8 k80x2-cpu
+TRAIN := $(BIN)/placeto train --updates 8000 --grouping 128 --cluster k80x2 k80x4 k80x8 k80x2-cpu
 
 .PHONY: demo test test-deep lint format docs dist graphs results papers instances speed measured \
 	families policy transfer transfer-policies ray report-pictures lock clean
@@ -83,13 +83,13 @@ families: $(INSTALLED)
 # stopped.
 policy: families
 	$(TRAIN) --graphs $(FAMILIES) --seed 1 --output build/policy
-	cp build/policy/policy.json placeto/data/policies/pairwise.json
-	cp build/policy/policy.safetensors placeto/data/policies/pairwise.safetensors
+	cp build/policy/policy.json placeto/data/policies/placeto.json
+	cp build/policy/policy.safetensors placeto/data/policies/placeto.safetensors
 
 # What the policy finds on graphs and clusters that it was not trained on, beside heuristics and
 # search; hours, and it goes on where it was stopped.
 transfer: families
-	$(BIN)/python -m benchmarks.transfer --policy pairwise \
+	$(BIN)/python -m benchmarks.transfer --policy placeto \
 		$(foreach run,$(wildcard build/transfer/*),--policy $(notdir $(run))=$(run))
 	$(BIN)/python -m benchmarks.readme
 

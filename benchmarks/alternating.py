@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks.processors import busy_seconds, processor_seconds
 from placeto.cluster import Cluster
-from placeto.files import read_json, write_json
 from placeto.graph import Ints
 from placeto.measurement import Effort, Runnable, Runtime, RuntimeSettings
 from placeto.problem import PlacementProblem
+from placeto.support.files import read_json, write_json
 
 # How the placements are run: as `placeto measure` does, and as it did before steps were kept in
 # order, memory was kept and threads were to spare.

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from placeto import load_cluster, load_graph, save_graph
 from placeto.cli import main as placeto
-from placeto.errors import PlacetoError
 from placeto.grouping import Grouping
 from placeto.measurement import Runnable, find_runnable
 from placeto.problem import PlacementProblem
+from placeto.support.errors import PlacetoError
 
 CLUSTER = "local-2"
 CALIBRATED = f"{CLUSTER}-calibrated"

@@ -23,13 +23,13 @@ from benchmarks.families import family_graph
 from benchmarks.markdown import table
 from benchmarks.one_core import side_by_side
 from placeto import Channel, Cluster, Device, PlacementProblem, place, simulate
-from placeto.initial import all_on
+from placeto.heuristics.initial import all_on
 from placeto.placement import Placement
 
 RESULTS = Path(__file__).parent / "results" / "instances.json"
 PROOF_SECONDS = 120.0
 # Of one core, for each search.
-SEARCH_SECONDS = {"annealing": 1.0, "colocrl": 10.0, "hierarchical": 10.0, "placeto": 10.0}
+SEARCH_SECONDS = {"annealing": 1.0, "colocrl": 10.0, "hierarchical": 10.0, "placeto-2019": 10.0}
 SEEDS = (0, 1, 2)
 NEAR = 0.02  # of the optimum
 LAUNCH_SECONDS = 5.7e-6

@@ -24,9 +24,9 @@ from benchmarks.markdown import table
 from benchmarks.papers.study import machine
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.graph import Ints
-from placeto.initial import all_on
+from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
-from placeto.training import TrainingConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.training.run import train
 
 RESULTS = Path(__file__).parent / "results"
@@ -36,7 +36,7 @@ GROUPS = 6
 EFFORT = Effort(warm_up=2, steps=9, max_steps=25, precision=0.05, deadline_seconds=120.0)
 ROUNDS = 5
 # Most of the 64 placements are met, each is run once. The settings were chosen in the simulator.
-CONFIG = TrainingConfig(
+CONFIG = Placeto2019Config(
     updates=30,
     episodes=16,
     learning_rate=5e-3,
@@ -99,7 +99,7 @@ def extracted(folder: Path) -> Path:
     return path
 
 
-def study(config: TrainingConfig, rounds: int, folder: Path) -> dict[str, Any]:
+def study(config: Placeto2019Config, rounds: int, folder: Path) -> dict[str, Any]:
     """Trains and confirms.
 
     Args:

@@ -15,7 +15,7 @@ import torch
 from placeto import PlacementProblem, load_cluster, load_graph, place
 
 SIDE_BY_SIDE = 2
-SEARCHES = ("annealing", "colocrl", "hierarchical", "placeto")
+SEARCHES = ("annealing", "colocrl", "hierarchical", "placeto-2019")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

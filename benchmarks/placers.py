@@ -20,8 +20,8 @@ RESULTS = Path(__file__).parent / "results"
 PICTURE = Path(__file__).parent.parent / "docs" / "schedules.png"
 GRAPHS = ("inception_v3", "nmt")
 CLUSTERS = ("k80x4", "k80x4-cpu")
-SHORT = ("auto", "expert", "metis", "annealing", "pairwise", "placeto")
-PICTURED = ("single", "expert", "placeto")
+SHORT = ("auto", "expert", "metis", "annealing", "placeto", "placeto-2019")
+PICTURED = ("single", "expert", "placeto-2019")
 BUDGET_SECONDS = 30
 
 
@@ -59,7 +59,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     found = {(row["method"], row["graph"], row["cluster"]): row for row in rows}
     body = [
         [f"`{method}`", *(_cell(found.get((method, *column))) for column in columns)]
-        for method in sorted(methods, key=lambda method: method == "placeto")
+        for method in sorted(methods, key=lambda method: method == "placeto-2019")
     ]
     bound = {(row["graph"], row["cluster"]): row["lower_bound"] for row in rows}
     body.append(["no placement is below", *(f"{bound[column] * 1e3:.0f}" for column in columns)])

@@ -25,17 +25,19 @@ import torch
 from benchmarks.markdown import table
 from benchmarks.processes import ray_workers
 from placeto import PlacementProblem, load_cluster, load_graph
-from placeto.training import Trainer, TrainingConfig
-from placeto.training.config import ColocRLConfig, LearningConfig
+from placeto.models.colocrl.settings import ColocRLConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.models.settings import LearningConfig
+from placeto.support.units import format_seconds
+from placeto.training import Trainer
 from placeto.training.distributed import Scheme, train_with_workers
 from placeto.training.trainer import UpdateReport
-from placeto.units import format_seconds
 
 RESULTS = Path(__file__).parent / "results"
 CHECKPOINT_EVERY = 2
 
 SCHEMES: dict[str, tuple[Scheme, Callable[..., LearningConfig]]] = {
-    "synchronous, 2 workers": (Scheme(2), TrainingConfig),
+    "synchronous, 2 workers": (Scheme(2), Placeto2019Config),
     "asynchronous, 2 controllers": (Scheme(1, "asynchronous", 2), ColocRLConfig),
 }
 

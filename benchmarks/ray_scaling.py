@@ -19,9 +19,10 @@ from typing import Any
 
 from benchmarks.markdown import table
 from placeto import PlacementProblem, load_cluster, load_graph
-from placeto.distributed import ray_session
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.placers.parallel import Search, place_all
-from placeto.training import Trainer, TrainingConfig, train
+from placeto.support.ray_session import ray_session
+from placeto.training import Trainer, train
 from placeto.training.distributed import Scheme, train_with_workers
 
 RESULTS = Path(__file__).parent / "results"
@@ -81,7 +82,7 @@ def training_rate(
     Counted is from the end of the first updates on, one of each controller: they begin together,
     and those that came just after the first would count as if they had taken no time.
     """
-    config = TrainingConfig(updates=plan.updates)
+    config = Placeto2019Config(updates=plan.updates)
     times: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         run(

@@ -10,23 +10,25 @@ from unittest.mock import patch
 
 import torch
 
-from placeto.models.policy import PlacetoPolicy
+from placeto.models.placeto_2019 import play as rollout
+from placeto.models.placeto_2019.network import Placeto2019Policy
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.problem import PlacementProblem
 from placeto.simulation import EvaluatedBatch
-from placeto.training import Trainer, TrainingConfig, rollout, trainer
+from placeto.training import Trainer, trainer
 
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("simulation", EvaluatedBatch, "place"),
     ("simulation", EvaluatedBatch, "move"),
     ("features", rollout, "node_features"),
     ("features", rollout, "update_node_features"),
-    ("policy", PlacetoPolicy, "forward"),
+    ("policy", Placeto2019Policy, "forward"),
     ("gradient", trainer, "update"),
 )
 
 
 def training_speed(
-    problem: PlacementProblem, config: TrainingConfig, seconds: float
+    problem: PlacementProblem, config: Placeto2019Config, seconds: float
 ) -> dict[str, Any]:
     """Trains for a while and says how fast: rollouts, policy and gradient included.
 

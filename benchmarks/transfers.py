@@ -18,7 +18,7 @@ from placeto import load_cluster
 from placeto.measurement import Effort, Runtime
 from placeto.measurement.calibration.exchange import Exchange
 from placeto.measurement.calibration.machine import machine
-from placeto.units import format_bytes
+from placeto.support.units import format_bytes
 
 RESULTS = Path(__file__).parent / "results"
 CLUSTER = "local-2"

@@ -19,12 +19,12 @@ from typing import Any
 from benchmarks.alternating import Alternation, contest, fastest, measured, row_of
 from benchmarks.calibrated import load, prepare
 from benchmarks.markdown import table
-from placeto.files import write_json
-from placeto.initial import all_on
+from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort, Runnable, Runtime
 from placeto.measurement.calibration.machine import machine
 from placeto.placers import NotApplicable, place
 from placeto.problem import PlacementProblem
+from placeto.support.files import write_json
 
 RESULTS = Path(__file__).parent / "results"
 FOUND, EXPERT, SINGLE = "found", "expert", "all on {}"
@@ -56,7 +56,7 @@ FULL = Plan(
     },
     Alternation(5, Effort(warm_up=2, steps=5, deadline_seconds=300)),
     ("--steps", "15", "--traces", "7", "--deadline", "600"),
-    {"annealing": 30.0, "placeto": 30.0, "etf": 5.0, "metis": 5.0, "scotch": 5.0},
+    {"annealing": 30.0, "placeto-2019": 30.0, "etf": 5.0, "metis": 5.0, "scotch": 5.0},
     candidates=3,
 )
 QUICK = replace(

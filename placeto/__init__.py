@@ -7,14 +7,14 @@ import gymnasium
 
 if TYPE_CHECKING:
     from placeto.cluster import Channel, Cluster, Device, load_cluster, save_cluster
-    from placeto.errors import PlacetoError
+    from placeto.extraction.networkx_graph import from_networkx, to_networkx
     from placeto.graph import ComputationGraph, load_graph, save_graph
-    from placeto.module_devices import device_map
-    from placeto.networkx_graph import from_networkx, to_networkx
     from placeto.placement import Placement, load_placement
+    from placeto.placement.module_devices import device_map
     from placeto.placers import place
     from placeto.problem import PlacementProblem
     from placeto.simulation import Schedule, simulate, step_times
+    from placeto.support.errors import PlacetoError
 
 __version__ = "0.1.0"
 
@@ -26,10 +26,10 @@ _HOMES = {
     "Device": "cluster",
     "Placement": "placement",
     "PlacementProblem": "problem",
-    "PlacetoError": "errors",
+    "PlacetoError": "support.errors",
     "Schedule": "simulation",
-    "device_map": "module_devices",
-    "from_networkx": "networkx_graph",
+    "device_map": "placement.module_devices",
+    "from_networkx": "extraction.networkx_graph",
     "load_cluster": "cluster",
     "load_graph": "graph",
     "load_placement": "placement",
@@ -38,7 +38,7 @@ _HOMES = {
     "save_graph": "graph",
     "simulate": "simulation",
     "step_times": "simulation",
-    "to_networkx": "networkx_graph",
+    "to_networkx": "extraction.networkx_graph",
 }
 
 __all__ = [

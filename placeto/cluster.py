@@ -10,17 +10,17 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from placeto.bundle import find
-from placeto.errors import PlacetoError
-from placeto.files import read_bytes, write_bytes
-from placeto.launch import (
+from placeto.support.bundle import find
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_bytes, write_bytes
+from placeto.support.launch import (
     Launch,
     TensorFlowDevice,
     launch_document,
     read_launch,
     tensorflow_devices,
 )
-from placeto.units import parse_quantity
+from placeto.support.units import parse_quantity
 
 # What PyYAML's constructors let through for a malformed date, an empty `!!int`, deep nesting, …
 _CONSTRUCTOR_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from placeto.bundle import find
-from placeto.columns import LARGEST, check_length, numbers, real, strings, whole
-from placeto.columns import Floats as Floats
-from placeto.columns import Ints as Ints
-from placeto.errors import PlacetoError
-from placeto.files import check_format, read_json, write_json
-from placeto.order import levels, topological_order
+from placeto.support.bundle import find
+from placeto.support.columns import LARGEST, check_length, numbers, real, strings, whole
+from placeto.support.columns import Floats as Floats
+from placeto.support.columns import Ints as Ints
+from placeto.support.dags import levels, topological_order
+from placeto.support.errors import PlacetoError
+from placeto.support.files import check_format, read_json, write_json
 
 FORMAT = "placeto.graph"
 VERSION = 1

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeto.cluster import Cluster
-from placeto.errors import PlacetoError
 from placeto.graph import ComputationGraph, Floats, Ints
 from placeto.grouping import Grouping, group_ops
-from placeto.order import ancestors, compressed, directed, topological_order
+from placeto.support.dags import ancestors, compressed, directed, topological_order
+from placeto.support.errors import PlacetoError
 
 Bools = NDArray[np.bool_]
 

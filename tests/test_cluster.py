@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, Device, PlacetoError, load_cluster, save_cluster
-from placeto.bundle import names
 from placeto.cluster import from_document, to_document
-from placeto.launch import Launch
+from placeto.support.bundle import names
+from placeto.support.launch import Launch
 from tests.strategies import clusters
 
 PRESETS = names("clusters", (".yaml",))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import placeto
 from placeto import ComputationGraph, PlacetoError, load_graph, save_graph
-from placeto.files import read_bytes, write_json
 from placeto.graph import from_document, to_document
+from placeto.support.files import read_bytes, write_json
 from tests.builders import make_graph
 from tests.strategies import graphs
 

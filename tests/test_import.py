@@ -27,7 +27,8 @@ def test_nor_does_what_the_package_offers():
     code = (
         "import sys, placeto; [getattr(placeto, name) for name in placeto.__all__];"
         "import gymnasium; gymnasium.make('DevicePlacement-v0', graph='nmt', grouping=8).reset();"
-        "import placeto.training; placeto.training.TrainingConfig();"
+        "import placeto.training; from placeto.models.agents import AGENTS;"
+        "[kind.config() for kind in AGENTS.values()];"
         f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
     )
     assert python(code).split() == []

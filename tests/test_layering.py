@@ -12,25 +12,24 @@ PACKAGE = Path(placeto.__file__).parent
 
 # From the top down. Rooms of one line do not know each other.
 ROOMS = [
-    ("errors",),
-    ("units",),
-    ("jit", "files", "bundle", "columns", "order", "launch", "placed_graph"),
-    ("distributed",),
+    ("support",),
     ("graph",),
-    ("networkx_graph", "cluster", "grouping"),
+    ("cluster", "grouping"),
     ("problem",),
-    ("module_devices",),
-    ("bounds", "initial"),
     ("simulation",),
-    ("placement",),
-    ("features",),
+    ("placement", "objective"),
+    ("bounds",),
+    ("heuristics",),
     ("zoo",),
     ("extraction",),
     ("measurement",),
-    ("envs", "models"),
-    ("training", "integrations"),
+    ("envs",),
+    ("models",),
+    ("search",),
+    ("training",),
     ("placers",),
     ("reports",),
+    ("integrations",),
     ("cli",),
     ("__main__",),
 ]
@@ -95,10 +94,34 @@ def test_imports_only_from_rooms_above(path):
 def test_frameworks_are_imported_where_they_are_used(path):
     room = room_of(path)
     heavy = {name.split(".")[0] for name in imported(AtImport().visit(parse(path)))} & HEAVY
-    if room in LEARNING or path == PACKAGE / "placers" / "placeto.py":
+    if room in LEARNING or path == PACKAGE / "support" / "threads.py":
         heavy -= {"torch", "torch_geometric"}
     elif room == "integrations":  # its files are imported by those who use the library
         heavy -= {"torch", "ray"}
     elif room in ("extraction", "zoo"):
         heavy -= {"tensorflow", "keras"}
     assert not heavy
+
+
+AGENTS = sorted(
+    path.name for path in (PACKAGE / "models").iterdir() if (path / "agent.py").exists()
+)
+OUTSIDE = [path for path in FILES if path.parent.parent != PACKAGE / "models"]
+
+
+def test_every_agent_has_its_folder():
+    assert AGENTS == ["colocrl", "hierarchical", "placeto", "placeto_2019"]
+    for name in AGENTS:
+        for part in ("__init__", "agent", "network", "settings"):
+            assert (PACKAGE / "models" / name / f"{part}.py").exists()
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_agent_is_named_outside_its_folder(path):
+    """Its agent, that is, and its network's policy; settings have names of their own."""
+    named = {f"placeto.models.{name}.agent" for name in AGENTS} | {
+        f"placeto.models.{name}.network" for name in AGENTS
+    }
+    if room_of(path) == "integrations":  # layers that RL libraries build their own policies of
+        named -= {"placeto.models.placeto_2019.network"}
+    assert not named & set(imported(parse(path)))

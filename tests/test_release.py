@@ -56,7 +56,7 @@ def test_wheel_is_the_package_with_its_data_and_nothing_else(wheel):
     assert {
         "placeto/py.typed",
         "placeto/data/graphs/inception_v3.json.gz",
-        "placeto/data/policies/pairwise.safetensors",
+        "placeto/data/policies/placeto.safetensors",
         "placeto/presets/k80x2.yaml",
     } <= files
 

@@ -20,7 +20,7 @@ def run(plan: Plan, runs: Path, text: Path, picture: Path) -> None:
     done = conduct(plan, runs)
     text.write_text(page(plan.tables, done, machine()))
     for each in plan.tables:
-        if each.key == "placeto":
+        if each.key == "placeto-2019":
             draw(each, done, picture)
 
 

@@ -53,7 +53,7 @@ def page(tables: Sequence[Table], runs: Sequence[Run], machine: str) -> str:
         hours=sum(run.get("wall_seconds", 0) for run in runs) / 3600,
     )
     sections = {each.title: step_times(each, found) for each in tables}
-    compared = next(each for each in tables if each.key == "placeto")
+    compared = next(each for each in tables if each.key == "placeto-2019")
     sections["Placements to the same step time"] = reached(compared, found)
     return heading + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())
 
@@ -107,7 +107,7 @@ def step_times(each: Table, found: Runs) -> str:
 def reached(each: Table, found: Runs) -> str:
     """How many placements the searches simulate until they are as good as `colocrl`.
 
-    The step time to reach is the slower of the medians of `colocrl` and of `placeto` from one
+    The step time to reach is the slower of the medians of `colocrl` and of `placeto-2019` from one
     device, which at least half of the seeds of both reach.
     """
     methods = (FROM_ONE_DEVICE, "colocrl", *(m for m in SEARCHES if m != "colocrl"))
@@ -125,11 +125,11 @@ def reached(each: Table, found: Runs) -> str:
         ["", "step time, s", *(f"`{method}`" for method in methods), "times fewer"], rows
     ) + (
         f"\nTimes fewer: placements of `colocrl` over those of `{FROM_ONE_DEVICE}`, which starts "
-        f"from one device as in the paper. The paper has up to 6.1; here `placeto` needs fewer on "
-        f"{ahead} of {len(fewer)} problems, {number(max(fewer))} times at best. Counted are "
-        "placements that were simulated, starts included. `placeto` alone begins with the best of "
-        "one device, the expert's and earliest finish, and may be there before it has learned "
-        "anything.\n"
+        "from one device as in the paper. The paper has up to 6.1; here `placeto-2019` needs fewer "
+        f"on {ahead} of {len(fewer)} problems, {number(max(fewer))} times at best. Counted are "
+        "placements that were simulated, starts included. `placeto-2019` alone begins with the "
+        "best of one device, the expert's and earliest finish, and may be there before it has "
+        "learned anything.\n"
     )
 
 

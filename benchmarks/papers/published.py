@@ -43,9 +43,9 @@ class Table:
 
 
 HEURISTICS = ("metis", "etf", "heft", "m-topo", "m-etf", "m-sct")
-LEARNED = ("colocrl", "hierarchical", "placeto")
+LEARNED = ("colocrl", "hierarchical", "placeto-2019")
 # As in the paper, where episodes start from one placement throughout.
-FROM_ONE_DEVICE = "placeto initial_placement=first"
+FROM_ONE_DEVICE = "placeto-2019 initial_placement=first"
 PARTS = tuple(
     f"{FROM_ONE_DEVICE} {setting}"
     for setting in (
@@ -105,7 +105,7 @@ TABLES = (
         _all(OF_2018),
     ),
     Table(
-        "placeto",
+        "placeto-2019",
         "K80s, the graphs of Addanki et al. 2019, arXiv:1906.08879",
         tuple(
             Column(graph, cluster)
@@ -120,7 +120,7 @@ TABLES = (
         "parts",
         "What the parts of Placeto are worth",
         tuple(Column(graph, "k80x4") for graph in ("inception_v3", "nmt")),
-        ("placeto", FROM_ONE_DEVICE, *PARTS),
+        ("placeto-2019", FROM_ONE_DEVICE, *PARTS),
     ),
     Table(
         "today",

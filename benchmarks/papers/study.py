@@ -15,10 +15,10 @@ from benchmarks.one_core import SEARCHES, side_by_side
 from benchmarks.papers.published import Table
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.bounds import lower_bound
-from placeto.files import write_bytes
 from placeto.placers import NotApplicable, place
 from placeto.placers.registry import find_config
 from placeto.reports.rows import seconds
+from placeto.support.files import write_bytes
 
 GROUPING = 128
 PACKAGES = ("numpy", "numba", "torch", "scipy", "pymetis", "pyscotch")

@@ -29,15 +29,15 @@ def train() -> dict[str, Any]:
     """Training steps a second as `placeto place` trains, and as `placeto train` does."""
     from benchmarks.training import training_speed
     from placeto import PlacementProblem, load_cluster, load_graph
-    from placeto.placers.configs import PLACETO
-    from placeto.training import TrainingConfig
+    from placeto.models.placeto_2019.settings import Placeto2019Config
+    from placeto.placers.configs import PLACETO_2019
 
     problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x2"), "auto")
-    place = replace(PLACETO.default, initial_placement="first")
+    place = replace(PLACETO_2019.default, initial_placement="first")
     configs = {
         "`placeto place`": place,
         "likewise, 16 episodes at once": replace(place, episodes=16),
-        "`placeto train`": TrainingConfig(),
+        "`placeto train`": Placeto2019Config(),
     }
     return {
         name: training_speed(problem, config, TRAINING_SECONDS) for name, config in configs.items()

@@ -6,10 +6,10 @@ import importlib.util
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from placeto.bundle import FOLDERS
 from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.extraction.quiet import import_tensorflow
-from placeto.files import read_bytes
+from placeto.support.bundle import FOLDERS
+from placeto.support.files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

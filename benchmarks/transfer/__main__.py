@@ -19,8 +19,8 @@ from benchmarks.transfer.study import (
     policy,
 )
 from placeto import load_cluster
-from placeto.errors import PlacetoError
 from placeto.placers.configs import DEFAULT_POLICY
+from placeto.support.errors import PlacetoError
 from placeto.zoo.families import SPLITS, members
 
 FOLDER = Path(__file__).parents[1] / "results"

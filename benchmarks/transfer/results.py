@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from placeto.files import write_bytes
+from placeto.support.files import write_bytes
 
 
 def read_results(path: Path) -> dict[str, Any]:

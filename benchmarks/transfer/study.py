@@ -13,11 +13,11 @@ from benchmarks.transfer.results import read_results, write_results
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
+from placeto.models.stored import Trained, load_trained
 from placeto.placers import NotApplicable, place
-from placeto.placers.base import Incumbent
 from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
 from placeto.reports.rows import seconds
-from placeto.training.trained import Trained, load_trained
+from placeto.search.incumbent import Incumbent
 from placeto.zoo.families import SPLITS, members
 from placeto.zoo.folders import family_graphs
 

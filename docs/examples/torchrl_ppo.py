@@ -10,8 +10,8 @@ from torchrl.modules import ProbabilisticActor
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
-from placeto.models.observed import ObservedPolicy
-from placeto.models.policy import PolicyConfig
+from placeto.models.placeto_2019.network import Placeto2019Shape
+from placeto.models.placeto_2019.observed import ObservedPolicy
 
 PROBLEM = {"graph": "nmt", "cluster": "k80x2", "grouping": 10}
 KEYS = ["node_features", "edge_index", "node_mask", "edge_mask", "current_node", "action_mask"]
@@ -54,7 +54,7 @@ def main(seed=0, iterations=30):
     torch.manual_seed(seed)
     envs = TransformedEnv(SerialEnv(16, make_env), ActionMask())
     envs.set_seed(seed)
-    policy = ObservedPolicy(PolicyConfig(num_devices=2, rounds=2, keep=0.0))
+    policy = ObservedPolicy(Placeto2019Shape(num_devices=2, rounds=2, keep=0.0))
     network = Network(policy)  # seen twice, as an actor and as a critic
     actor = ProbabilisticActor(
         TensorDictModule(network, in_keys=KEYS, out_keys=["logits", "_"]),

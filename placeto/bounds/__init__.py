@@ -1,12 +1,7 @@
 """Step times that no placement can beat, and proofs that none fits in memory."""
 
-from pathlib import Path
-
 from placeto.bounds.bound import critical_path, lower_bound
 from placeto.bounds.memory import infeasibility
 from placeto.bounds.work import work_bound
-from placeto.jit import drop_stale_kernels
-
-drop_stale_kernels(Path(__file__).parent)
 
 __all__ = ["critical_path", "infeasibility", "lower_bound", "work_bound"]

@@ -15,13 +15,13 @@ raises the time from u's end to v's start.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from placeto.bounds.machine import one_machine
 from placeto.bounds.paths import move, raise_head
 from placeto.bounds.relaxed import Relaxed
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools
+from placeto.support.jit import njit
 
 ROUNDS = 6  # of raising one head
 MARGIN = 1e-12  # of a head, by which rounding may not raise it

@@ -1,9 +1,9 @@
 """One device that takes ops one at a time."""
 
 import numpy as np
-from numba import njit
 
 from placeto.graph import Floats, Ints
+from placeto.support.jit import njit
 
 
 @njit(cache=True)

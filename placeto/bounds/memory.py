@@ -5,7 +5,7 @@ import numpy as np
 from placeto.bounds.queues import SHORTEST
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools, PlacementProblem
-from placeto.units import format_bytes
+from placeto.support.units import format_bytes
 
 MANY_GROUPS = 4096  # above, parameters are not divided by a linear program
 MARGIN = 1e-9  # by which a program's answer must exceed a device to prove anything

@@ -1,10 +1,10 @@
 """Heads: when each op can start at the earliest, if its device is of a given class."""
 
 import numpy as np
-from numba import njit
 
 from placeto.bounds.relaxed import Relaxed
 from placeto.graph import Floats
+from placeto.support.jit import njit
 
 
 @njit(cache=True)

@@ -22,12 +22,12 @@ waits for. It holds for the simulation's queues, not for schedules that order op
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from placeto.graph import Ints
-from placeto.order import compressed, topological_order
 from placeto.problem import Bools, PlacementProblem
+from placeto.support.dags import compressed, topological_order
+from placeto.support.jit import njit
 
 Words = NDArray[np.uint64]
 

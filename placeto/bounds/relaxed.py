@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.graph import Floats, Ints
-from placeto.order import compressed, topological_order
 from placeto.problem import Bools, PlacementProblem
+from placeto.support.dags import compressed, topological_order
 
 
 class Classes(NamedTuple):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import placeto
 from placeto.cli.output import abandon, write
-from placeto.errors import PlacetoError
-from placeto.jit import interrupts
+from placeto.support.errors import PlacetoError
+from placeto.support.interrupts import interrupts
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

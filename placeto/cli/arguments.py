@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, UseAppendAction, arg
 
 from placeto.cluster import Cluster, load_cluster
-from placeto.errors import PlacetoError
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
 from placeto.placers.registry import find_config
 from placeto.problem import PlacementProblem
+from placeto.support.errors import PlacetoError
 from placeto.zoo.folders import load_graphs
 
 Json = bool

@@ -11,7 +11,6 @@ from placeto.cli.arguments import ClusterName
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.cluster import load_cluster
-from placeto.errors import PlacetoError
 from placeto.graph import load_graph
 from placeto.measurement import Effort, find_runnable
 from placeto.measurement.calibration import (
@@ -24,7 +23,8 @@ from placeto.measurement.calibration import (
 )
 from placeto.reports.rows import seconds
 from placeto.reports.tables import calibration_tables
-from placeto.units import format_seconds
+from placeto.support.errors import PlacetoError
+from placeto.support.units import format_seconds
 
 Graphs = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GRAPH")]]
 

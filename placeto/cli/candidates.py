@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeto.cli.progress import progress
-from placeto.errors import PlacetoError
 from placeto.graph import Ints
 from placeto.measurement import (
     Measurement,
@@ -16,10 +15,11 @@ from placeto.measurement import (
     find_runnable,
 )
 from placeto.placement import Placement
-from placeto.placers.base import RECENT
 from placeto.problem import PlacementProblem
 from placeto.reports.rows import Row, measurement_row, seconds
+from placeto.search.incumbent import RECENT
 from placeto.simulation import simulate_many
+from placeto.support.errors import PlacetoError
 
 USUAL = 3
 

@@ -13,8 +13,6 @@ from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import OutputFile, ProblemArguments, RayAddress
 from placeto.cli.output import check_outputs, finite, note, print_json, print_rich
 from placeto.cli.progress import progress
-from placeto.errors import PlacetoError
-from placeto.files import write_json
 from placeto.graph import load_graph
 from placeto.placement import Placement
 from placeto.placers import PLACERS, NotApplicable, place
@@ -23,6 +21,8 @@ from placeto.problem import PlacementProblem
 from placeto.reports.rows import Row, baseline, placement_row
 from placeto.reports.tables import compare_table
 from placeto.simulation import save_timeline, simulate
+from placeto.support.errors import PlacetoError
+from placeto.support.files import write_json
 
 
 @dataclass(frozen=True, kw_only=True)

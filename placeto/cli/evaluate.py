@@ -11,20 +11,18 @@ from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import OutputFile, ProblemsArguments
 from placeto.cli.output import check_outputs, finite, note, print_json, print_rich
 from placeto.cli.progress import Progress, progress
-from placeto.errors import PlacetoError
-from placeto.files import write_json
 from placeto.placers import NotApplicable, place
-from placeto.placers.base import Incumbent
-from placeto.placers.configs import PLACETO
-from placeto.placers.registry import find_placer, with_setting
+from placeto.placers.registry import find_placer
 from placeto.problem import PlacementProblem
 from placeto.reports.evaluation import evaluation_row, geometric_means
 from placeto.reports.rows import Row
 from placeto.reports.tables import evaluation_tables
-from placeto.training.config import PairwiseConfig
+from placeto.search.incumbent import Incumbent
+from placeto.support.errors import PlacetoError
+from placeto.support.files import write_json
 
 if TYPE_CHECKING:
-    from placeto.training.trained import Trained
+    from placeto.models.stored import Trained
 
 USUAL = ("expert", "etf", "heft")
 
@@ -41,7 +39,7 @@ class Evaluate(ProblemsArguments):
         samples: How many episodes the best is taken of, one of them greedy.
         fine_tune: Placements to train the policy for on each problem, one an episode; 0 for none.
         methods: Placers beside it, with commas between them; by default expert, etf and heft.
-            Those that take a pairwise policy, such as auto, are given this one.
+            Those that take such a policy, as auto does, are given this one.
         budget: Seconds of those placers that search.
         seed: Where random numbers start.
         output: File to write the JSON document to as well.
@@ -71,11 +69,11 @@ def run(arguments: Evaluate) -> int:
         raise PlacetoError(f"--budget {arguments.budget}: expected more than 0 seconds")
     methods = _methods(arguments.methods)
     check_outputs(arguments.output, inputs=arguments.graphs)
-    from placeto.training.trained import check_shape, load_trained  # torch is slow to import
+    from placeto.models.stored import check_shape, load_trained  # torch is slow to import
 
     trained = load_trained(arguments.policy)
     problems = arguments.problems(arguments.split)
-    if not isinstance(trained.config, PairwiseConfig):  # which are for any number of devices
+    if not trained.agent.any_cluster:
         for problem in problems:
             check_shape(trained, {"num_devices": problem.num_devices}, problem)
     if not problems:
@@ -140,7 +138,7 @@ def _rows(
         runs[f"best of {samples}"] = lambda incumbent: place_zero_shot(
             incumbent, trained, seed, samples
         )
-    if samples > 1 and isinstance(trained.config, PairwiseConfig):
+    if samples > 1 and trained.agent.guides:
         runs[f"best of {samples}, refined"] = lambda incumbent: place_zero_shot(
             incumbent, trained, seed, samples, refined=True
         )
@@ -157,9 +155,7 @@ def _rows(
 
 def _takes(method: str, trained: "Trained") -> bool:
     """Whether a placer can work with the policy."""
-    trains = find_placer(method).config is PLACETO  # on the graph, beside the policy
-    pairwise = isinstance(trained.config, PairwiseConfig)
-    return pairwise and method in with_setting("policy") and not trains
+    return trained.agent.guides and find_placer(method).policies == trained.agent.name
 
 
 def _methods(text: str | None) -> list[str]:

@@ -15,8 +15,8 @@ from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import RayAddress
 from placeto.cli.output import check_outputs, note, print_json
 from placeto.cli.progress import progress
-from placeto.errors import PlacetoError
 from placeto.graph import ComputationGraph, save_graph
+from placeto.support.errors import PlacetoError
 from placeto.zoo.families import is_synthetic, members, parse_family, parse_member
 from placeto.zoo.folders import cache_folder, graph_path, is_reference, synthetic_member
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from placeto import bundle
 from placeto.cli.output import print_json, print_rich
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.grouping import group_ops
 from placeto.placers import PLACERS, Placer
 from placeto.reports.tables import list_tables
+from placeto.support import bundle
 from placeto.zoo.families import FAMILIES, SPLITS
 
 

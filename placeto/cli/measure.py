@@ -8,7 +8,6 @@ from placeto.cli.arguments import ClusterName, File, Graph, Order
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.cluster import load_cluster
-from placeto.errors import PlacetoError
 from placeto.graph import load_graph
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct, find_runnable
 from placeto.measurement.timeline import save_side_by_side
@@ -16,7 +15,8 @@ from placeto.placement import load_placement
 from placeto.reports.rows import measurement_row, seconds
 from placeto.reports.tables import measurement_table
 from placeto.simulation import simulate
-from placeto.units import format_seconds
+from placeto.support.errors import PlacetoError
+from placeto.support.units import format_seconds
 
 FAILED = 1
 

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

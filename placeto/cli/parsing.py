@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import tyro
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 Arguments = TypeVar("Arguments")
 

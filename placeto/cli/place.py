@@ -20,19 +20,20 @@ from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
 from placeto.cli.report import check_report, write_report
-from placeto.errors import PlacetoError
-from placeto.files import write_json
 from placeto.graph import load_graph
 from placeto.measurement import RuntimeSettings
-from placeto.models.stored import PAIRWISE, read_policy
-from placeto.module_devices import check_device_map
+from placeto.models.agents import find_agent
+from placeto.models.stored import read_policy
 from placeto.placement import Placement
+from placeto.placement.module_devices import check_device_map
 from placeto.placers import place
-from placeto.placers.registry import find_placer, with_setting
+from placeto.placers.registry import find_placer, with_policy
 from placeto.reports.rows import Row, baseline, device_rows, placement_row
 from placeto.reports.tables import candidates_table, device_table, placement_table
 from placeto.simulation import simulate
 from placeto.simulation.timeline import save_timeline
+from placeto.support.errors import PlacetoError
+from placeto.support.files import write_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class Place(ProblemArguments):
         graph: A bundled graph (see `placeto list`) or a graph file.
         method: A placer (see `placeto list`); by default auto, or placeto if --policy is of that
             agent.
-        policy: A trained policy for auto, pairwise or placeto to begin with: a run directory of
+        policy: A trained policy for auto, placeto or placeto-2019 to begin with: a run directory of
             `placeto train`, or one that ships (see `placeto list`).
         budget: Seconds of search or training.
         seed: Where the placer's random numbers start.
@@ -147,8 +148,10 @@ def run(arguments: Place) -> int:
 
 def _usual_method(policy: str | None) -> str:
     """The placer, where none is named, that works with a policy."""
-    pairwise = policy is None or read_policy(policy).card["policy"].get("kind") == PAIRWISE
-    return "auto" if pairwise else "placeto"
+    if policy is None:
+        return "auto"
+    agent = find_agent(read_policy(policy).agent)
+    return "auto" if agent.guides else agent.name
 
 
 def _settings(arguments: Place, method: str) -> dict[str, object]:
@@ -157,7 +160,7 @@ def _settings(arguments: Place, method: str) -> dict[str, object]:
     settings = parse_settings(arguments.settings, method)
     if arguments.policy is None:
         return settings
-    if method not in (able := with_setting("policy")):
+    if method not in (able := with_policy()):
         raise PlacetoError(
             f"--policy {arguments.policy}: {method} works with no policy; placers that do: "
             f"{', '.join(able)}"

@@ -9,12 +9,12 @@ import numpy as np
 
 from placeto.cli.output import note
 from placeto.cli.progress import progress
-from placeto.errors import PlacetoError
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
 from placeto.reports.page import Told, make_report, save_report
 from placeto.reports.rows import Baseline, Row
-from placeto.units import format_seconds
+from placeto.support.errors import PlacetoError
+from placeto.support.units import format_seconds
 
 if TYPE_CHECKING:
     from placeto.cli.place import Place

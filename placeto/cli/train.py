@@ -1,10 +1,10 @@
 """`placeto train`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import OmitArgPrefixes, arg
 
@@ -12,15 +12,11 @@ from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import ProblemsArguments, RayAddress
 from placeto.cli.output import note, print_json
 from placeto.cli.training_view import training_view
-from placeto.errors import PlacetoError
+from placeto.models.agents import AGENTS, find_agent
+from placeto.models.kind import AgentKind
+from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
-from placeto.training.config import (
-    ColocRLConfig,
-    HierarchicalConfig,
-    LearningConfig,
-    PairwiseConfig,
-    TrainingConfig,
-)
+from placeto.support.errors import PlacetoError
 from placeto.zoo.folders import is_family
 
 if TYPE_CHECKING:
@@ -35,8 +31,9 @@ class Train(ProblemsArguments):
     `placeto train --agent NAME --help`.
 
     Attributes:
-        agent: What is trained: placeto (Addanki et al. 2019; clusters of one size), pairwise (any
-            clusters), colocrl or hierarchical (Mirhoseini et al. 2017, 2018; one graph).
+        agent: What is trained: placeto (for any clusters), placeto-2019 (Addanki et al. 2019;
+            clusters of one size), colocrl or hierarchical (Mirhoseini et al. 2017, 2018; one
+            graph).
         validate: Graphs to choose the checkpoint by, on the same clusters; by default the
             validation splits of the families among --graphs. Nothing after it: none.
         output: Run directory.
@@ -60,36 +57,26 @@ class Train(ProblemsArguments):
     mode: Literal["synchronous", "asynchronous"] = "synchronous"
     controllers: Annotated[int, arg(metavar="K")] = 1
     evaluator: Literal["simulate", "measure"] = "simulate"
-    training: OmitArgPrefixes[LearningConfig] = field(default_factory=TrainingConfig)
+    training: OmitArgPrefixes[LearningConfig] = field(default_factory=AGENTS["placeto"].config)
     json: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainPlaceto(Train):  # noqa: D101 (the command's help is that of Train)
-    training: OmitArgPrefixes[TrainingConfig] = field(default_factory=TrainingConfig)
+def _arguments(kind: AgentKind) -> type[Train]:
+    """The arguments of the command for an agent, whose settings are options."""
+    settings: Any = field(default_factory=kind.config)
+    annotation: Any = OmitArgPrefixes[kind.config]  # type: ignore[misc,name-defined]
+    made = make_dataclass(
+        f"Train{kind.config.__name__}",
+        [("training", annotation, settings)],
+        bases=(Train,),
+        frozen=True,
+        kw_only=True,
+    )
+    made.__doc__ = Train.__doc__
+    return made
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainPairwise(Train):  # noqa: D101
-    training: OmitArgPrefixes[PairwiseConfig] = field(default_factory=PairwiseConfig)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainColocRL(Train):  # noqa: D101
-    training: OmitArgPrefixes[ColocRLConfig] = field(default_factory=ColocRLConfig)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainHierarchical(Train):  # noqa: D101
-    training: OmitArgPrefixes[HierarchicalConfig] = field(default_factory=HierarchicalConfig)
-
-
-AGENTS: dict[str, type[Train]] = {
-    "placeto": TrainPlaceto,
-    "pairwise": TrainPairwise,
-    "colocrl": TrainColocRL,
-    "hierarchical": TrainHierarchical,
-}
+ARGUMENTS = {kind.name: _arguments(kind) for kind in AGENTS.values()}
 
 
 def arguments_of(argv: Sequence[str]) -> type[Train]:
@@ -99,8 +86,7 @@ def arguments_of(argv: Sequence[str]) -> type[Train]:
         PlacetoError: there is no such agent, or an option is one of another agent.
     """
     agent = _named_agent(argv)
-    if agent not in AGENTS:
-        raise PlacetoError(f"there is no agent {agent!r}; agents: {', '.join(AGENTS)}")
+    find_agent(agent)
     options = {text.partition("=")[0] for text in argv if text.startswith("--")}
     for option in sorted(options - _options(agent)):
         others = [other for other in AGENTS if option in _options(other)]
@@ -109,7 +95,7 @@ def arguments_of(argv: Sequence[str]) -> type[Train]:
                 f"{option} is no option of --agent {agent}, but of {', '.join(others)}; see "
                 f"placeto train --agent {agent} --help"
             )
-    return AGENTS[agent]
+    return ARGUMENTS[agent]
 
 
 def run(arguments: Train) -> int:
@@ -193,7 +179,7 @@ def _named_agent(argv: Sequence[str]) -> str:
 
 def _options(agent: str) -> set[str]:
     """All options of an agent's command line."""
-    default = next(entry for entry in fields(AGENTS[agent]) if entry.name == "training")
+    default = next(entry for entry in fields(ARGUMENTS[agent]) if entry.name == "training")
     assert callable(default.default_factory)
     own = [entry.name for entry in fields(default.default_factory())]
     return {f"--{name.replace('_', '-')}" for name in [*own, *(f.name for f in fields(Train))]}

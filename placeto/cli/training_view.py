@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from placeto.cli.progress import Progress, progress
-from placeto.units import format_seconds
+from placeto.support.units import format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console, Group

@@ -16,13 +16,13 @@ from placeto.envs.episodes import Episodes
 from placeto.envs.evaluators import make_evaluator
 from placeto.envs.observation import Observation, observation_space, padded_size
 from placeto.envs.rules import Rules, check_choice
-from placeto.errors import PlacetoError
 from placeto.graph import ComputationGraph, load_graph
 from placeto.grouping import Grouping
-from placeto.initial import InitialPlacement
+from placeto.heuristics.initial import InitialPlacement
 from placeto.measurement import MeasuringEvaluator
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
+from placeto.support.errors import PlacetoError
 
 Graph = str | Path | ComputationGraph
 
@@ -42,13 +42,20 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
 
     | key | shape, type | what |
     |---|---|---|
-    | `node_features` | (max_groups, 2 num_devices + 5) float32 | see `placeto.features` |
+    | `node_features` | (max_groups, 2 num_devices + 5) float32 | see `placeto.envs.features` |
     | `edge_index` | (2, max_edges) int64 | source and target group |
     | `edge_features` | (max_edges, 1) float32 | bytes, over the graph's largest |
     | `node_mask` | (max_groups,) int8 | 1 for a group, 0 for padding |
     | `edge_mask` | (max_edges,) int8 | 1 for an edge, 0 for padding |
     | `current_node` | int64 | the group whose device the action is |
     | `action_mask` | (num_devices,) int8 | 1 for a device that can run the current group |
+    | `device_features` | (num_devices, 34) float32 | what the schedule says of that group there |
+
+    The device features are those that the agent `placeto` scores devices by, of the schedule that
+    the simulator finds for the present placement, whatever the evaluator:
+    `placeto.envs.features.devices.device_feature_names()` has their names, `Pair` and `Group` of
+    `placeto.envs.features.pairs` say what each is. One network that scores the devices one by one
+    from them is for any number and kind of devices.
 
     **Reward**: with ρ(s) = step time + `memory_penalty` · GiB over the devices' memory,
     `"improvement"` is ρ(before) - ρ(after), so that the rewards of an episode add up to the

@@ -7,16 +7,18 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from placeto.envs.batch import ScheduledBatch
+from placeto.envs.features import node_features, static_features, update_node_features
 from placeto.envs.observation import Observation, empty_observations, write_graph
 from placeto.envs.progress import advance, moves, no_progress
 from placeto.envs.rules import Rules
 from placeto.envs.starts import Starts
 from placeto.envs.viewer import render
-from placeto.features import node_features, static_features, update_node_features
 from placeto.graph import Floats, Ints
 from placeto.measurement import MeasuringEvaluator
+from placeto.objective import penalised_time
 from placeto.problem import Bools, PlacementProblem
-from placeto.simulation import EvaluatedBatch, Evaluator, penalised_time
+from placeto.simulation import Evaluator
 
 
 class Episodes:
@@ -49,7 +51,7 @@ class Episodes:
     ) -> None:
         self._names, self._problems = list(problems), list(problems.values())
         self._rules = rules
-        self._batches = [EvaluatedBatch(problem, batch, evaluate) for problem in self._problems]
+        self._batches = [ScheduledBatch(problem, batch, evaluate) for problem in self._problems]
         self._static = [static_features(problem) for problem in self._problems]
         self._starts = Starts(problems, rules)
         self._measuring = evaluate if isinstance(evaluate, MeasuringEvaluator) else None
@@ -105,6 +107,7 @@ class Episodes:
             progress.action_mask[row] = problem.allowed[order[0]]
             write_graph(self.observations, row, problem, self._static[number])
         progress.taken[rows] = 0
+        progress.visited[rows] = False
         progress.best_placement[rows] = -1
         devices = {row: start[1] for row, start in zip(rows.tolist(), starts, strict=True)}
         for number, mine in self._by_problem(rows):
@@ -153,6 +156,7 @@ class Episodes:
                 progress.chosen,
                 progress.current,
             )
+            self._write_device_features(batch, mine)
             self._note_measured(problem, mine, batch.devices)
         return rewards, terminated
 
@@ -219,7 +223,18 @@ class Episodes:
             progress.current[rows],
             np.zeros((len(rows), groups), dtype=bool),
         )
+        self._write_device_features(batch, rows)
         self._note_measured(problem, rows, batch.devices)
+
+    def _write_device_features(self, batch: ScheduledBatch, rows: Ints) -> None:
+        progress = self.progress
+        batch.write(
+            rows,
+            progress.current,
+            progress.visited,
+            progress.taken,
+            self.observations["device_features"],
+        )
 
     def _note_measured(self, problem: PlacementProblem, rows: Ints, devices: Ints) -> None:
         """Writes into the infos of some rows what the runs of their placements yielded."""

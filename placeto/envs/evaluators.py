@@ -5,10 +5,10 @@ from dataclasses import fields
 from typing import Any
 
 from placeto.envs.rules import check_choice
-from placeto.errors import PlacetoError
 from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, find_evaluator
+from placeto.support.errors import PlacetoError
 
 
 def make_evaluator(

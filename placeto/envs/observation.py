@@ -7,12 +7,14 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from placeto.envs.features import StaticFeatures, num_node_features
+from placeto.envs.features.devices import DEVICE_FEATURES
 from placeto.envs.rules import check_count
-from placeto.errors import PlacetoError
-from placeto.features import StaticFeatures, num_node_features
 from placeto.problem import PlacementProblem
+from placeto.support.errors import PlacetoError
 
 Observation = dict[str, Any]
+LARGEST = 1e6  # no device feature comes near: most are shares, some counts of tensors
 
 
 def padded_size(name: str, asked: int | None, needed: Iterable[int]) -> int:
@@ -42,6 +44,9 @@ def observation_space(max_groups: int, max_edges: int, num_devices: int) -> spac
             "edge_mask": spaces.MultiBinary(max_edges),
             "current_node": spaces.Discrete(max_groups),
             "action_mask": spaces.MultiBinary(num_devices),
+            "device_features": spaces.Box(
+                -LARGEST, LARGEST, (num_devices, DEVICE_FEATURES), np.float32
+            ),
         }
     )
 

@@ -3,11 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools
+from placeto.support.jit import njit
 
 
 class Progress(NamedTuple):
@@ -27,6 +27,7 @@ class Progress(NamedTuple):
     best_placement: Ints  # (batch, max_groups) at the best cost, -1 for padding
     peak_memory: Ints  # (batch, num_devices) bytes
     feasible: Bools  # (batch,)
+    visited: Bools  # (batch, max_groups) whether the episode has chosen the group's device
 
 
 def no_progress(observations: dict[str, NDArray[Any]], max_steps: int) -> Progress:
@@ -54,6 +55,7 @@ def no_progress(observations: dict[str, NDArray[Any]], max_steps: int) -> Progre
         best_placement=np.full((batch, max_groups), -1),
         peak_memory=np.zeros((batch, num_devices), dtype=np.int64),
         feasible=np.zeros(batch, dtype=bool),
+        visited=np.zeros((batch, max_groups), dtype=bool),
     )
 
 
@@ -125,6 +127,7 @@ def advance(
         last = progress.taken[row] == progress.length[row]
         terminated[row] = last
         progress.chosen[row] = progress.current[row]
+        progress.visited[row, progress.chosen[row]] = True
         if not last:
             progress.current[row] = progress.order[row, progress.taken[row]]
         progress.action_mask[row] = allowed[progress.current[row]]

@@ -5,10 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from placeto.errors import PlacetoError
 from placeto.graph import Ints
-from placeto.initial import InitialPlacement
+from placeto.heuristics.initial import InitialPlacement
 from placeto.problem import PlacementProblem
+from placeto.support.errors import PlacetoError
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from placeto.envs.rules import Rules
-from placeto.errors import PlacetoError
 from placeto.graph import Ints
-from placeto.initial import initial_placement
+from placeto.heuristics.initial import initial_placement
 from placeto.problem import PlacementProblem
+from placeto.support.errors import PlacetoError
 
 Start = tuple[int, Ints, Ints]
 """Which problem, (num_groups,) devices, and (num_groups * sweeps,) the groups as visited."""

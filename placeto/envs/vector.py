@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from placeto.envs.device_placement import DevicePlacementEnv
 from placeto.envs.observation import Observation
 from placeto.envs.rules import check_count
-from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools
+from placeto.support.errors import PlacetoError
 
 Infos = dict[str, Any]
 

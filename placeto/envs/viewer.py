@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation import Schedule, simulate
-from placeto.units import format_bytes, format_seconds
+from placeto.support.units import format_bytes, format_seconds
 
 COLOURS = np.array(
     [

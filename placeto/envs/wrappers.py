@@ -42,8 +42,8 @@ class PyGWrapper(gymnasium.Wrapper[Any, Any, Observation, Any]):
     """Observations as `torch_geometric.data.Data`, without padding.
 
     `x` (num_groups, F), `edge_index` (2, num_edges), `edge_attr` (num_edges, 1), `current_node`
-    (1,), `action_mask` (1, num_devices) bool. Gymnasium has no space of such objects: the
-    observation space stays that of the environment.
+    (1,), `action_mask` (1, num_devices) bool, `device_features` (1, num_devices, P). Gymnasium has
+    no space of such objects: the observation space stays that of the environment.
     """
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
@@ -69,4 +69,5 @@ def to_pyg(observation: Observation) -> Any:
         edge_attr=torch.from_numpy(observation["edge_features"][edges]),
         current_node=torch.tensor([int(observation["current_node"])]),
         action_mask=torch.from_numpy(observation["action_mask"][None] > 0),
+        device_features=torch.from_numpy(observation["device_features"][None]),
     )

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from placeto.bundle import FOLDERS
-from placeto.errors import PlacetoError
+from placeto.support.bundle import FOLDERS
+from placeto.support.errors import PlacetoError
 from placeto.zoo.families import members
 
 SOURCES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

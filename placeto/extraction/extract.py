@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
 from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.extraction.quiet import import_tensorflow
 from placeto.extraction.result import Extraction
 from placeto.extraction.source import FORMS, parse_source
 from placeto.extraction.user_code import is_function, is_pytorch
+from placeto.support.errors import PlacetoError
 from placeto.zoo.families import is_synthetic, parse_member
 from placeto.zoo.folders import is_reference, member_meta
 

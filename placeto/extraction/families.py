@@ -5,10 +5,10 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from placeto.errors import PlacetoError
 from placeto.extraction.workers import extract_members
-from placeto.files import read_bytes, read_json
 from placeto.graph import save_graph
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_bytes, read_json
 from placeto.zoo.families import SCHEME, Member, is_synthetic, members
 from placeto.zoo.folders import INDEX, family_of, graph_path, synthetic_member, write_index
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
 from placeto.extraction.grappler import optimized
 from placeto.extraction.shapes import output_properties
 from placeto.extraction.step import TrainingStep, op_of
 from placeto.extraction.tensor_lists import show_elements
 from placeto.extraction.work import measure_work
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef

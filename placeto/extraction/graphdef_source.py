@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placeto.errors import PlacetoError
 from placeto.extraction.initializers import INITIALIZER
 from placeto.extraction.source import Source, take_options
 from placeto.extraction.step import TrainingStep, op_of
-from placeto.files import read_bytes
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_bytes
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef

@@ -6,10 +6,10 @@ import heapq
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placeto.errors import PlacetoError
 from placeto.extraction.reads import merge_reads
 from placeto.extraction.step import TrainingStep, op_of
 from placeto.extraction.unit_device import unit_device
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,9 +6,9 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
 from placeto.extraction.keras_step import STEP_OPTIONS, keras_step
 from placeto.extraction.source import Source, did_you_mean, take_options
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from placeto.extraction.step import TrainingStep

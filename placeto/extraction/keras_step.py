@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
 from placeto.extraction.tracing import training_step
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,8 +8,8 @@ import json
 import os
 import sys
 
-from placeto.errors import PlacetoError
 from placeto.extraction import extract
+from placeto.support.errors import PlacetoError
 
 
 def main() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placeto.errors import PlacetoError
 from placeto.extraction.keras_step import STEP_OPTIONS, keras_step
 from placeto.extraction.source import Source, take_options
 from placeto.extraction.tracing import training_step
 from placeto.extraction.user_code import find_function, parameters, running
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from placeto.extraction.step import TrainingStep

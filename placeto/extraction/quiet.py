@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 
 def import_tensorflow() -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from placeto.distributed import Crew, ray_session
-from placeto.errors import PlacetoError
 from placeto.extraction.workers import ONE_THREAD
-from placeto.files import read_bytes, write_bytes
+from placeto.support.crew import Crew
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_bytes, write_bytes
+from placeto.support.ray_session import ray_session
 from placeto.zoo.families import Member
 from placeto.zoo.folders import graph_path
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placeto.errors import PlacetoError
-from placeto.files import write_bytes
 from placeto.graph import ComputationGraph, save_graph
+from placeto.support.errors import PlacetoError
+from placeto.support.files import write_bytes
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef

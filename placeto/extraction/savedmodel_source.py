@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placeto.errors import PlacetoError
 from placeto.extraction.source import Source, did_you_mean, take_options
 from placeto.extraction.tracing import training_step
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from placeto.extraction.step import TrainingStep

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 FORMS = (
     "keras:MODEL?batch=32, zoo:MODEL, family:NAME?number=N, package.module:function or "

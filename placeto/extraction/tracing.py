@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
 from placeto.extraction.initial_value import summarized
 from placeto.extraction.step import TrainingStep, op_of
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

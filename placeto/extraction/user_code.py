@@ -14,8 +14,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
 from placeto.extraction.source import Source, did_you_mean
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

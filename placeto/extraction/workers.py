@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import placeto
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 from placeto.zoo.families import Member
 from placeto.zoo.folders import graph_path
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from placeto.errors import PlacetoError
 from placeto.extraction.keras_step import STEP_OPTIONS, keras_step
 from placeto.extraction.source import Source, did_you_mean, take_options
 from placeto.extraction.tracing import training_step
+from placeto.support.errors import PlacetoError
 from placeto.zoo import KERAS_MODELS, STEPS
 
 if TYPE_CHECKING:

@@ -1,13 +1,8 @@
 """Ops to groups: co-location rules, then coarsening."""
 
-from pathlib import Path
-
 from placeto.grouping.coarsening import coarsen
 from placeto.grouping.colocation import colocation_groups
 from placeto.grouping.groups import AUTO_MAX_GROUPS, FINE_MAX_GROUPS, Grouping, group_ops
-from placeto.jit import drop_stale_kernels
-
-drop_stale_kernels(Path(__file__).parent)
 
 __all__ = [
     "AUTO_MAX_GROUPS",

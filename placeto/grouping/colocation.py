@@ -5,10 +5,10 @@ sole consumer.
 """
 
 import numpy as np
-from numba import njit
 
 from placeto.graph import ComputationGraph, Floats, Ints
 from placeto.grouping.disjoint_sets import equal_keys, join_pairs, numbered, root, roots
+from placeto.support.jit import njit
 
 SOLE_CONSUMER_SHARE = 0.01
 LIGHT_SHARE = 1e-4

@@ -4,12 +4,13 @@ import heapq
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.typed import Dict
 from numpy.typing import NDArray
 
 from placeto.graph import Floats, Ints
 from placeto.grouping.disjoint_sets import root
+from placeto.support.jit import njit
 
 # By how much a group's weight has to grow for its affinities to fall whatever the rounding.
 FELT = 1 + 1e-9

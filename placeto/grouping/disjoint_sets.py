@@ -1,9 +1,9 @@
 """Disjoint sets of items 0, 1, …: an array of parents, the lowest member of a set its root."""
 
 import numpy as np
-from numba import njit
 
 from placeto.graph import Ints
+from placeto.support.jit import njit
 
 
 def numbered(labels: Ints) -> Ints:

@@ -5,9 +5,9 @@ from typing import Any
 from gymnasium import spaces
 from torch import Tensor
 
-from placeto.errors import PlacetoError
-from placeto.models.observed import ObservedPolicy
-from placeto.models.policy import PolicyConfig
+from placeto.models.placeto_2019.network import Placeto2019Shape
+from placeto.models.placeto_2019.observed import ObservedPolicy
+from placeto.support.errors import PlacetoError
 
 try:
     from ray.rllib.core.columns import Columns
@@ -25,7 +25,8 @@ class PlacetoRLModule(TorchRLModule, ValueFunctionAPI):
     """Placeto's policy and a critic, for PPO and other algorithms with a value.
 
     For `config.rl_module(rl_module_spec=RLModuleSpec(module_class=PlacetoRLModule))`. Its
-    `model_config` has fields of `placeto.models.policy.PolicyConfig`, such as `{"rounds": 4}`.
+    `model_config` has fields of `placeto.models.placeto_2019.network.Placeto2019Shape`, such as
+    `{"rounds": 4}`.
     Devices that `action_mask` forbids have a probability of zero.
 
     Attributes:
@@ -37,7 +38,7 @@ class PlacetoRLModule(TorchRLModule, ValueFunctionAPI):
         actions = self.action_space
         assert isinstance(actions, spaces.Discrete) and isinstance(self.model_config, dict)
         shape = {key: self.model_config[key] for key in self.model_config if key not in ADDED}
-        self.network = ObservedPolicy(PolicyConfig(num_devices=int(actions.n), **shape))
+        self.network = ObservedPolicy(Placeto2019Shape(num_devices=int(actions.n), **shape))
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Tensor]:
         logits, _ = self.network(batch[Columns.OBS])

@@ -5,9 +5,9 @@ from typing import Any
 from gymnasium import spaces
 from torch import Tensor
 
-from placeto.errors import PlacetoError
-from placeto.models.observed import read_observations
-from placeto.models.policy import GraphReader, PolicyConfig
+from placeto.models.placeto_2019.network import GraphReader, Placeto2019Shape
+from placeto.models.placeto_2019.observed import read_observations
+from placeto.support.errors import PlacetoError
 
 try:
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
@@ -25,8 +25,8 @@ class GraphExtractor(BaseFeaturesExtractor):
 
     Args:
         observation_space: of the environment.
-        **shape: fields of `placeto.models.policy.PolicyConfig`, such as `rounds=4`, from
-            `features_extractor_kwargs`.
+        **shape: fields of `placeto.models.placeto_2019.network.Placeto2019Shape`, such as
+            `rounds=4`, from `features_extractor_kwargs`.
 
     Shapes:
         inputs: the observations, each (batch, ...), but `current_node` one-hot, (batch, max_groups)
@@ -37,7 +37,7 @@ class GraphExtractor(BaseFeaturesExtractor):
     def __init__(self, observation_space: spaces.Dict, **shape: Any) -> None:
         devices = observation_space["action_mask"].shape
         assert devices is not None
-        reader = GraphReader(PolicyConfig(num_devices=devices[0], **shape))
+        reader = GraphReader(Placeto2019Shape(num_devices=devices[0], **shape))
         super().__init__(observation_space, reader.summary_width)
         self.reader = reader
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from placeto.errors import PlacetoError
-from placeto.placed_graph import ORDERED, check_order
+from placeto.placement.placed_graph import ORDERED, check_order
+from placeto.support.errors import PlacetoError
 
 _UNITS = 1024
 

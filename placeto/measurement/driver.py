@@ -6,13 +6,13 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
-from placeto.files import read_bytes
 from placeto.measurement.confine import limit_memory, pin, process_config
 from placeto.measurement.effort import Effort
 from placeto.measurement.parent import Parent
 from placeto.measurement.steps import run_steps
-from placeto.placed_graph import placed_graph_def
+from placeto.placement.placed_graph import placed_graph_def
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_bytes
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from placeto.errors import PlacetoError
 from placeto.measurement.effort import Effort
 from placeto.measurement.runnable import find_runnable
 from placeto.simulation import Outcomes, simulate_many
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ import os
 import socket
 from pathlib import Path
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 _LISTENS = "0A"
 

@@ -4,9 +4,9 @@ import hashlib
 import sys
 from collections.abc import Sequence
 
-from placeto.errors import PlacetoError
 from placeto.extraction import extract
-from placeto.files import write_bytes
+from placeto.support.errors import PlacetoError
+from placeto.support.files import write_bytes
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -7,11 +7,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from placeto.bundle import FOLDERS
-from placeto.errors import PlacetoError
-from placeto.files import read_bytes, user_cache
 from placeto.graph import ComputationGraph
 from placeto.measurement.child import child_environment
+from placeto.support.bundle import FOLDERS
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_bytes, user_cache
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from placeto.errors import PlacetoError
 from placeto.measurement.child import Child, ChildError, ChildTimeout, wait_for_any
 from placeto.measurement.confine import RuntimeSettings
 from placeto.measurement.effort import Effort
 from placeto.measurement.measured import Measurement
 from placeto.measurement.tasks import Task, tasks_of
-from placeto.placed_graph import UNORDERED
+from placeto.placement.placed_graph import UNORDERED
 from placeto.simulation import control_edges, simulate
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

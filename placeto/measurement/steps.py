@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeto.measurement.inputs import with_inputs
 from placeto.measurement.measured import Measurement
-from placeto.placed_graph import add_control_edges
+from placeto.placement.placed_graph import add_control_edges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

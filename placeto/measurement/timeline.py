@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placeto.files import write_json
 from placeto.measurement.trace import read_trace
 from placeto.simulation.timeline import Event, span, timeline, track_names
+from placeto.support.files import write_json
 
 if TYPE_CHECKING:
     from placeto.measurement.measured import Measurement

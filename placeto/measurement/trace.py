@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placeto.errors import PlacetoError
 from placeto.extraction.quiet import import_tensorflow
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.step_stats_pb2 import NodeExecStats, StepStats

@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
-from placeto.errors import PlacetoError
 from placeto.measurement.confine import limit_memory, pin, process_config
 from placeto.measurement.loopback import free_port, keep_to_loopback
 from placeto.measurement.parent import Parent
+from placeto.support.errors import PlacetoError
 
 
 def main() -> None:

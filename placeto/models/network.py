@@ -1,8 +1,14 @@
 """Networks that can be saved and made again."""
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+import torch
 from torch import nn
+
+from placeto.models.placeto.play import Guide
+from placeto.models.stored import StoredPolicy
+from placeto.problem import PlacementProblem
+from placeto.support.errors import PlacetoError
 
 
 class Shape(Protocol):
@@ -16,7 +22,31 @@ class Network(nn.Module):
     """A network that knows its shape.
 
     Attributes:
+        agent: the name of the agent that it is a policy of; see `models.agents`.
         config: with which another one of the same shape can be made.
     """
 
+    agent: ClassVar[str]
     config: Shape
+
+    def guide(self, problem: PlacementProblem) -> Guide:
+        """What compiled searches ask; only of agents that guide.
+
+        Args:
+            problem: for which it is made ready.
+        """
+        raise NotImplementedError(f"the network of {self.agent} guides no search")
+
+    def load(self, stored: StoredPolicy) -> None:
+        """Takes the weights of a stored policy.
+
+        Raises:
+            PlacetoError: they are those of another shape.
+        """
+        try:
+            self.load_state_dict({name: torch.tensor(a) for name, a in stored.arrays.items()})
+        except RuntimeError as error:
+            line = " ".join(str(error).split())
+            raise PlacetoError(
+                f"{stored.source}: not the weights of policy.json: {line}"
+            ) from error

@@ -1,24 +1,29 @@
-"""Trained policies as files, read without torch: a card in JSON and weights in safetensors."""
+"""Trained policies as files: a card in JSON and weights in safetensors. Torch is imported late."""
 
+import json
 import os.path
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 
-from placeto import bundle
-from placeto.errors import PlacetoError
-from placeto.features.groups import GROUP_ATTRIBUTES
-from placeto.features.pairs import GROUP_FEATURES, PAIR_FEATURES, Features
-from placeto.files import check_format, read_bytes, read_json
+from placeto.envs.features import Features
+from placeto.models.agents import find_agent
+from placeto.models.kind import AgentKind
+from placeto.models.settings import LearningConfig
+from placeto.problem import PlacementProblem
+from placeto.support import bundle
+from placeto.support.errors import PlacetoError
+from placeto.support.files import check_format, read_bytes, read_json, write_bytes
+
+if TYPE_CHECKING:
+    from placeto.models.network import Network
 
 POLICY_FORMAT = "placeto.policy"
 POLICY_VERSION = 1
-PAIRWISE = "pairwise"
-LARGEST = 4096  # of a pairwise policy's widths and rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,11 @@ class StoredPolicy:
     source: str
     card: dict[str, Any]
     arrays: dict[str, Features]
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that it is a policy of."""
+        return str(self.card["policy"]["kind"])
 
 
 def bundled_policies() -> list[str]:
@@ -55,8 +65,9 @@ def read_policy(source: str | Path) -> StoredPolicy:
     card_path, weights_path = _paths(source)
     card = read_json(card_path)
     check_format(card, POLICY_FORMAT, POLICY_VERSION, str(card_path))
-    if not isinstance(card.get("policy"), dict):
-        raise PlacetoError(f"{card_path}: has no policy's shape")
+    shape = card.get("policy")
+    if not isinstance(shape, dict) or not isinstance(shape.get("kind"), str):
+        raise PlacetoError(f"{card_path}: has no policy's shape with its kind")
     try:
         arrays = load(read_bytes(weights_path))
     except SafetensorError as error:
@@ -67,37 +78,112 @@ def read_policy(source: str | Path) -> StoredPolicy:
     return StoredPolicy(str(source), card, arrays)
 
 
-def read_pairwise(source: str | Path) -> StoredPolicy:
-    """Reads a pairwise policy, whose arrays are those of `PairwisePolicy`.
+def save_policy(directory: Path, policy: "Network", card: dict[str, Any]) -> None:
+    """Writes `policy.safetensors` and, after it, `policy.json`.
+
+    Args:
+        directory: an existing folder.
+        policy: whose weights are written.
+        card: what else the JSON says: graphs, cluster, training.
+    """
+    arrays = {name: tensor.numpy().copy() for name, tensor in policy.state_dict().items()}
+    write_bytes(directory / "policy.safetensors", save(arrays))
+    shape = {"kind": policy.agent, **policy.config.to_document()}
+    document = {"format": POLICY_FORMAT, "version": POLICY_VERSION, "policy": shape}
+    write_document(directory / "policy.json", document | card)
+
+
+def write_document(path: Path, document: dict[str, Any]) -> None:
+    """Writes JSON that people read too."""
+    write_bytes(path, (json.dumps(document, indent=2) + "\n").encode())
+
+
+def load_policy(source: str | Path) -> "Network":
+    """The network of a stored policy, of an agent whose policies place other graphs, too.
+
+    Args:
+        source: a run directory, or the name of a policy that ships with the package.
 
     Raises:
-        PlacetoError: no policy, another kind of policy, or weights of another shape.
+        PlacetoError: files are missing, broken, or do not fit together.
+    """
+    return _network(read_policy(source))
+
+
+def _network(stored: StoredPolicy) -> "Network":
+    load_network = find_agent(stored.agent).load
+    if load_network is None:
+        raise PlacetoError(
+            f"{stored.source}: a policy of {stored.agent} is for the graph that it was trained on"
+        )
+    return load_network(stored)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A policy and how it was trained.
+
+    Attributes:
+        policy: the network.
+        config: how it was trained; how its episodes run.
+        card: `policy.json`.
+    """
+
+    policy: "Network"
+    config: LearningConfig
+    card: dict[str, Any]
+
+    @property
+    def agent(self) -> AgentKind:
+        """Whose policy it is."""
+        return find_agent(self.policy.agent)
+
+    @property
+    def graphs(self) -> set[str]:
+        """Names of the graphs that it was trained on."""
+        return {row["graph"] for row in self.card["problems"]}
+
+    @property
+    def clusters(self) -> set[str]:
+        """Names of the clusters that it was trained on."""
+        return {row["cluster"] for row in self.card["problems"]}
+
+
+def check_shape(trained: Trained, needs: Mapping[str, Any], problem: PlacementProblem) -> None:
+    """Makes sure that a policy's network is as a problem needs it.
+
+    Raises:
+        PlacetoError: it is not.
+    """
+    has = trained.policy.config.to_document()
+    for key, needed in needs.items():
+        if has.get(key) != needed:
+            raise PlacetoError(
+                f"the policy is made for {key} = {has.get(key)}, but {problem.graph.name} on "
+                f"{problem.cluster.name} needs {key} = {needed}"
+            )
+
+
+def load_trained(source: str | Path) -> Trained:
+    """Reads a policy with its card.
+
+    Args:
+        source: a run directory, or the name of a policy that ships with the package.
+
+    Raises:
+        PlacetoError: files are missing, broken, or do not fit together.
     """
     stored = read_policy(source)
-    shape = stored.card["policy"]
-    if shape.get("kind") != PAIRWISE:
+    policy, card = _network(stored), stored.card
+    for key in ("training", "problems"):
+        if key not in card:
+            raise PlacetoError(f"{source}: policy.json does not say {key!r}")
+    try:
+        return Trained(policy, find_agent(stored.agent).config(**card["training"]), card)
+    except (TypeError, PlacetoError) as error:
         raise PlacetoError(
-            f"{source}: is not a pairwise policy, which can place any graph on any cluster; train "
-            "one by `placeto train --agent pairwise`"
-        )
-    for name in ("hidden", "embedding", "width", "rounds"):
-        value = shape.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
-            raise PlacetoError(
-                f"{source}: the policy's {name} is {value!r}, expected a whole number from 1 to "
-                f"{LARGEST}"
-            )
-    expected = _shapes(shape["hidden"], shape["embedding"], shape["width"])
-    found = {name: array.shape for name, array in stored.arrays.items()}
-    if found != expected:
-        wrong = sorted(
-            name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
-        )
-        raise PlacetoError(f"{source}: weights of another shape than its card's: {wrong[0]}")
-    for name, array in stored.arrays.items():
-        if array.dtype != np.float32 or not np.isfinite(array).all():
-            raise PlacetoError(f"{source}: weights that are not finite 32-bit floats: {name}")
-    return stored
+            f"{source}: training in policy.json is not the settings of a run: {error}"
+        ) from error
 
 
 def _paths(source: str | Path) -> tuple[Path, Path]:
@@ -111,20 +197,3 @@ def _paths(source: str | Path) -> tuple[Path, Path]:
         f"{source}: no run directory, and no bundled policy; bundled policies: "
         f"{', '.join(known) or 'none'}"
     )
-
-
-def _shapes(hidden: int, embedding: int, width: int) -> dict[str, tuple[int, ...]]:
-    inputs = 2 * PAIR_FEATURES + GROUP_FEATURES + embedding
-    linear = {
-        "enter": (width, GROUP_ATTRIBUTES),
-        "down": (width, width + 1),
-        "up": (width, width + 1),
-        "mix": (width, 3 * width),
-        "leave": (embedding, width),
-        "first": (hidden, inputs),
-        "second": (hidden, hidden),
-    }
-    shapes: dict[str, tuple[int, ...]] = {"last.weight": (1, hidden)}
-    for name, shape in linear.items():
-        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    return shapes

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from placeto.errors import PlacetoError
-from placeto.placers.annealing.config import AnnealingConfig
-from placeto.placers.auto.config import NO_POLICY, AutoConfig
+from placeto.models.colocrl.settings import ColocRLConfig
+from placeto.models.hierarchical.settings import HierarchicalConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.placers.settings import Configurable
-from placeto.training.config import ColocRLConfig, HierarchicalConfig, TrainingConfig
+from placeto.search.settings import NO_POLICY, AnnealingConfig, AutoConfig
+from placeto.support.errors import PlacetoError
 
 # Of the policies that ship, and as many groups as that has learned with.
-DEFAULT_POLICY = "pairwise"
+DEFAULT_POLICY = "placeto"
 COARSE_GROUPS = AutoConfig.coarse_groups
 
 # Schedules follow the clock, the seed comes of the placer's generator, and no run is left.
@@ -18,12 +19,13 @@ BY_THE_PLACER = ("updates", "seed", "checkpoint_every")
 
 
 @dataclass(frozen=True)
-class PlacetoConfig(TrainingConfig):
-    """Settings of the placer `placeto`: of a training that is short.
+class Placeto2019PlacerConfig(Placeto2019Config):
+    """Settings of the placer `placeto-2019`: of a training that is short.
 
     Attributes:
-        policy: a run directory of `placeto train` whose policy is trained further; its network is
-            as it was made, whatever the settings of it say. `none` to begin with a fresh one.
+        policy: a run directory of `placeto train --agent placeto-2019` whose policy is trained
+            further; its network is as it was made, whatever the settings of it say. `none` to begin
+            with a fresh one.
         initial_placement: where episodes start: `best` (at first the best of one device, the
             expert's and earliest finish; then the best that was met) or, throughout, `first`,
             `random` or `expert`.
@@ -40,8 +42,8 @@ class PlacetoConfig(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class PairwisePlacerConfig:
-    """Settings of the placer `pairwise`.
+class PlacetoPlacerConfig:
+    """Settings of the placer `placeto`.
 
     Attributes:
         policy: a run directory or a bundled policy.
@@ -51,22 +53,31 @@ class PairwisePlacerConfig:
             long.
         coarse_groups: of more groups than this, several are placed together; the best such
             placement is refined by sweeps over the groups as they are.
+        fine_tune: share of the budget after the greedy sweeps, at the end, in which the policy is
+            trained further; 0 for none. With a number of batches there is none.
+        learning_rate: of that, first value.
     """
 
     policy: str = DEFAULT_POLICY
     samples: int = 16
     batches: int = 0
     coarse_groups: int = COARSE_GROUPS
+    fine_tune: float = 0.5
+    learning_rate: float = 1e-3
 
     def __post_init__(self) -> None:
         for name, least in (("samples", 0), ("batches", 0), ("coarse_groups", 1)):
             if getattr(self, name) < least:
                 raise PlacetoError(f"{name} is {getattr(self, name)}, expected {least} or more")
+        if not 0 <= self.fine_tune <= 1:
+            raise PlacetoError(f"fine_tune is {self.fine_tune}, expected from 0 to 1")
+        if not self.learning_rate > 0:
+            raise PlacetoError(f"learning_rate is {self.learning_rate}, expected more than 0")
 
 
 ANNEALING = Configurable(AnnealingConfig())
 AUTO = Configurable(AutoConfig())
 COLOCRL = Configurable(ColocRLConfig(), BY_THE_PLACER)
 HIERARCHICAL = Configurable(HierarchicalConfig(), BY_THE_PLACER)
-PLACETO = Configurable(PlacetoConfig(), BY_THE_PLACER)
-PAIRWISE = Configurable(PairwisePlacerConfig())
+PLACETO_2019 = Configurable(Placeto2019PlacerConfig(), BY_THE_PLACER)
+PLACETO = Configurable(PlacetoPlacerConfig())

@@ -7,18 +7,18 @@ from typing import TypeVar
 import numpy as np
 
 from placeto.graph import Ints
-from placeto.placers.base import Incumbent
-from placeto.placers.repair import offer_repaired
+from placeto.models.agents import agent_of
+from placeto.models.settings import LearningConfig, OneShotConfig
+from placeto.models.stored import Trained, check_shape
 from placeto.problem import PlacementProblem
+from placeto.search.incumbent import Incumbent
+from placeto.search.repair import offer_repaired
 from placeto.simulation import Outcomes, simulate_many
-from placeto.training.config import LearningConfig, OneShotConfig, TrainingConfig
 from placeto.training.run import progress_line
-from placeto.training.trained import Trained, check_shape
 from placeto.training.trainer import Trainer, check_size
 
 SCHEDULED_SHARE = 0.8
 FEW_GROUPS = 32
-NETWORK = ("width", "passing", "rounds", "pooling", "keep")  # settings that make Placeto's network
 TRAININGS = 4  # of few groups
 
 Config = TypeVar("Config", bound=LearningConfig)
@@ -45,8 +45,9 @@ def trainer_for(
     Raises:
         PlacetoError: the trained policy does not fit the problem.
     """
-    if trained is not None and isinstance(config, TrainingConfig):
-        config = replace(config, **{name: getattr(trained.config, name) for name in NETWORK})
+    if trained is not None:
+        kept = agent_of(config).network_settings
+        config = replace(config, **{name: getattr(trained.config, name) for name in kept})
 
     def take(problem: PlacementProblem, devices: Ints, outcomes: Outcomes) -> None:
         incumbent.take(devices, outcomes)

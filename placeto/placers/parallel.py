@@ -6,12 +6,12 @@ from typing import Any
 
 import numba
 
-from placeto.distributed import Crew, ray_session
-from placeto.errors import PlacetoError
 from placeto.placement import Placement
-from placeto.placers.base import NotApplicable
 from placeto.placers.registry import find_placer, place
 from placeto.problem import PlacementProblem
+from placeto.support.crew import Crew
+from placeto.support.errors import NotApplicable, PlacetoError
+from placeto.support.ray_session import ray_session
 
 
 @dataclass(frozen=True, eq=False)

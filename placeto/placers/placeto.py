@@ -1,136 +1,133 @@
-"""Placeto: an agent trained on the graph that it places."""
+"""Placeto: a policy trained beforehand, played on the graph and then trained further on it."""
 
-import math
+import contextlib
 from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 
-from placeto.errors import PlacetoError
+from placeto.envs.features.pairs import TINY
 from placeto.graph import Ints
-from placeto.initial import all_on, expert_placement, initial_placement
-from placeto.placers.auto.config import NO_POLICY
-from placeto.placers.base import Incumbent
-from placeto.placers.configs import PlacetoConfig
-from placeto.placers.etf import earliest_finish
-from placeto.placers.learned import (
-    BudgetSpent,
-    how_many_trainings,
-    train_until_spent,
-    trainer_for,
+from placeto.heuristics.initial import single_devices
+from placeto.models.stored import load_policy, load_trained
+from placeto.placers.configs import DEFAULT_POLICY, PlacetoPlacerConfig
+from placeto.placers.learned import BudgetSpent, trainer_for
+from placeto.search.incumbent import Incumbent
+from placeto.search.policy import (
+    FOUR_SWEEPS,
+    Refine,
+    few_groups,
+    guide,
+    offer_drawn,
+    offer_greedy,
+    scattered,
+    stored,
 )
-from placeto.placers.trained import place_zero_shot
-from placeto.problem import PlacementProblem
-from placeto.training.config import TrainingConfig
-from placeto.training.run import progress_line
-from placeto.training.trained import Trained, load_trained
-from placeto.training.trainer import check_size
-from placeto.units import format_seconds
+from placeto.support.errors import PlacetoError
+from placeto.support.units import format_seconds
 
-TRAINING_SHARE = 0.75
-UPDATES_A_START = 20
-MOVES = 4
-ENOUGH_GROUPS = 32
+BATCH_SECONDS = 0.5  # of drawn episodes at once, so that a budget or Ctrl-C ends them soon
+FIRST_SAMPLES = 4  # before it is known how long one takes
+UPDATES_A_START = 4  # of fine-tuning, from one start
 
 
-def place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: PlacetoConfig) -> None:
-    """Trains Placeto's agent (Addanki et al. 2019, arXiv:1906.08879) on the problem.
+def place_placeto(
+    incumbent: Incumbent, rng: np.random.Generator, config: PlacetoPlacerConfig
+) -> None:
+    """Plays a trained policy, then trains it further on the problem until the budget ends.
 
-    Episodes start from the best placement known: at first the best of one device, the expert's
-    and earliest finish, then, every 20 updates, the best that was met on the way. Once 75% of the
-    budget is spent on training, the policy as it is goes on from there, sweep after sweep; of few
-    groups, every second sweep starts at random. The paper starts from one placement throughout;
-    moving on did better in one trial a graph. With an `initial_placement` other than `best` it is
-    as in the paper: episodes start there, no other placement is offered at first, and the whole
-    budget is training. A policy that was trained before is first played as it is.
+    It plays greedy sweeps from the best device while they improve, then episodes of four sweeps
+    whose devices are drawn, from the best device or the best placement known and from random
+    placements. Then it learns by reinforcement from its episodes on this problem alone, in turn
+    from the best device and from the best placement known, as Placeto's agent does on the graph
+    that it places (Addanki et al. 2019, arXiv:1906.08879); between updates it plays greedy sweeps
+    from the best placement. A sweep that has begun is ended, whatever the budget. Of many groups,
+    several are placed together, and what is found so is refined; see `few_groups`.
 
     Args:
         incumbent: what is offered to.
-        rng: draws the seed of the training.
-        config: settings, among them the paper's ablations; its schedules follow the clock.
+        rng: draws devices, and the seed of the training.
+        config: settings.
 
     Raises:
-        PlacetoError: more groups than an episode can go through in reasonable time, or a policy
-            that does not fit the problem.
+        PlacetoError: there is no such policy.
     """
-    problem = incumbent.problem
-    check_size(problem)
-    config = replace(config, seed=int(rng.integers(2**31)))
-    trained = None if config.policy == NO_POLICY else _read(config.policy)
-    try:
-        if trained is not None:
-            place_zero_shot(incumbent, trained, config.seed)
-        if config.initial_placement != "best":
-            train_until_spent(incumbent, config, trained=trained)
+    ready_for = cache(partial(guide, stored(config.policy)))
+    with few_groups(incumbent, config.coarse_groups) as (few, refine):
+        few.offer_many(single_devices(few.problem))
+        assert few.devices is not None
+        single = few.devices
+        if few.expired:
             return
-        start = best_known(incumbent)
-        trainings = 1 if trained is not None else how_many_trainings(problem.num_groups)
-        for number in range(trainings):
-            end = (number + 1) / trainings * incumbent.budget_seconds
-            seeded = replace(config, seed=config.seed + number)
-            _train_and_improve(incumbent, start, seeded, trained, end)
-    except BudgetSpent:
-        return
+        offer_greedy(few, ready_for(few.problem), single)
+        refine(ready_for)
+        _play_drawn(few, single, rng, config, partial(refine, ready_for))
+        if not config.batches and config.fine_tune and not few.expired:
+            learning = _fine_tune(few, single, int(rng.integers(2**31)), config, refine)
+            incumbent.learning.extend(learning)
 
 
-def best_known(incumbent: Incumbent) -> Ints:
-    """(num_groups,) the best of one device, the expert's placement and earliest finish."""
-    problem = incumbent.problem
-    singles = [all_on(problem, device) for device in range(problem.num_devices)]
-    incumbent.offer_many([*singles, expert_placement(problem), earliest_finish(problem)])
-    assert incumbent.devices is not None
-    return incumbent.devices
+@cache
+def prepare() -> None:
+    """Loads what a policy is trained with, which takes long."""
+    with contextlib.suppress(PlacetoError):  # where no policy ships, the placer says so
+        load_policy(DEFAULT_POLICY)
 
 
-def for_few_groups(config: PlacetoConfig, problem: PlacementProblem) -> PlacetoConfig:
-    """The configuration with more exploration where there are few groups.
-
-    The logit of a group's present device is raised by no more than lets an untrained episode move
-    4 groups: it would move hardly one, and what takes several moves at once would not be met. Below
-    32 groups the entropy bonus goes up, too.
-    """
-    odds = (problem.num_devices - 1) * (problem.num_groups / MOVES - 1)
-    more = max(ENOUGH_GROUPS / problem.num_groups, 1)
-    return replace(
-        config,
-        keep=min(config.keep, math.log(max(odds, 1))),
-        entropy_bonus=more**1.5 * config.entropy_bonus,
-    )
-
-
-def _read(source: str) -> Trained:
-    """A policy of Placeto's."""
-    trained = load_trained(source)
-    if not isinstance(trained.config, TrainingConfig):
-        raise PlacetoError(
-            f"{source}: is a pairwise policy, which --method pairwise and auto work with; placeto "
-            "takes one of `placeto train --agent placeto`"
-        )
-    return trained
-
-
-def _train_and_improve(
-    incumbent: Incumbent, start: Ints, config: PlacetoConfig, trained: Trained | None, end: float
+def _play_drawn(
+    few: Incumbent,
+    single: Ints,
+    rng: np.random.Generator,
+    config: PlacetoPlacerConfig,
+    refine: partial[None],
 ) -> None:
-    """Trains, then lets the policy go on, until so many seconds have passed for the incumbent."""
-    begin = incumbent.seconds
-    training_seconds = TRAINING_SHARE * (end - begin)
-    config = for_few_groups(config, incumbent.problem)
-    trainer = trainer_for(incumbent, config, start, trained)
-    while (spent := incumbent.seconds - begin) < training_seconds:
-        if trainer.updates and trainer.updates % UPDATES_A_START == 0:
-            assert incumbent.devices is not None
-            trainer.start_from(0, incumbent.devices)
-        report = trainer.step(spent / training_seconds)
-        now = incumbent.seconds
-        incumbent.learning.append((now, report.step_time))
-        incumbent.progress(progress_line(report, incumbent.budget_seconds - now))
-    few = incumbent.problem.num_groups < ENOUGH_GROUPS
-    sweep = 0
-    while incumbent.seconds < end:
-        assert incumbent.devices is not None
-        start = incumbent.devices
-        if few and sweep % 2:  # of few groups, the best known is soon one that no sweep improves
-            start = initial_placement(incumbent.problem, "random", trainer.rng)
-        trainer.roll_out(0, episodes=config.episodes, start=start)
-        sweep += 1
-        incumbent.progress(f"improving: best {format_seconds(incumbent.step_time)}")
+    """Episodes whose devices are drawn, for what of the budget is not to be trained in."""
+    problem = few.problem
+    ready = guide(stored(config.policy), problem)
+    begun = few.seconds
+    until = begun + (1 - config.fine_tune) * (few.budget_seconds - begun)
+    timed = not config.batches  # a number of batches is told to get the same placement again
+    samples = min(config.samples, FIRST_SAMPLES) if timed else config.samples
+    batch = 0
+    while config.samples and not few.expired and batch != (config.batches or -1):
+        if timed and few.seconds >= until:
+            return
+        # In turn from one device, as it has learned, and from the best placement known.
+        later = batch % 2 == 1
+        assert few.devices is not None
+        starts = scattered(problem, few.devices if later else single, rng, samples)
+        began = few.seconds
+        offer_drawn(few, ready, starts, rng, FOUR_SWEEPS, later)
+        batch += 1
+        if timed:
+            seconds = max(few.seconds - began, TINY)
+            samples = max(min(int(samples * BATCH_SECONDS / seconds), config.samples), 1)
+        refine()
+        few.progress(f"placeto: {batch} batches, best {format_seconds(few.step_time)}")
+
+
+def _fine_tune(
+    few: Incumbent, single: Ints, seed: int, config: PlacetoPlacerConfig, refine: Refine
+) -> list[tuple[float, float]]:
+    """Trains the policy on the problem until the budget is spent; see `Incumbent.learning`."""
+    trained = load_trained(config.policy)
+    # Without a teacher it imitates nobody.
+    learning = replace(trained.config, seed=seed, learning_rate=config.learning_rate)
+    begun = few.seconds
+    left = max(few.budget_seconds - begun, TINY)
+    found: list[tuple[float, float]] = []
+    with contextlib.suppress(BudgetSpent):
+        trainer = trainer_for(few, learning, start=single, trained=trained)
+        while not few.expired:
+            if trainer.updates % UPDATES_A_START == 0 and trainer.updates:
+                assert few.devices is not None
+                later = trainer.updates // UPDATES_A_START % 2 == 1
+                trainer.start_from(0, few.devices if later else single)
+                offer_greedy(few, trainer.policy.guide(few.problem), few.devices)
+                refine(trainer.policy.guide)
+            simulated = few.evaluations - trainer.evaluations
+            report = trainer.step((few.seconds - begun) / left)
+            few.evaluations = simulated + trainer.evaluations  # those on the way, too
+            found.append((few.seconds, report.step_time))
+            few.progress(f"placeto: {report.update} updates, best {format_seconds(few.step_time)}")
+    return found

@@ -7,34 +7,29 @@ from threading import Timer
 
 import numpy as np
 
-from placeto.errors import PlacetoError
-from placeto.jit import interrupts
+from placeto.heuristics.table import HEURISTICS
+from placeto.models.settings import OneShotConfig
 from placeto.placement import Placement
-from placeto.placers.annealing import anneal
-from placeto.placers.annealing.search import prepare as prepare_annealing
-from placeto.placers.auto.config import AutoConfig
-from placeto.placers.baechi import place_m_etf, place_m_sct, place_m_topo
-from placeto.placers.base import Clock, Incumbent, Progress, silent
 from placeto.placers.configs import (
     ANNEALING,
     AUTO,
     COLOCRL,
     HIERARCHICAL,
-    PAIRWISE,
     PLACETO,
-    PairwisePlacerConfig,
-    PlacetoConfig,
+    PLACETO_2019,
+    Placeto2019PlacerConfig,
+    PlacetoPlacerConfig,
 )
-from placeto.placers.etf import place_etf
 from placeto.placers.exact import place_exact
-from placeto.placers.expert import place_expert
-from placeto.placers.heft import place_heft
-from placeto.placers.metis import place_metis
-from placeto.placers.scotch import place_mincut, place_scotch
 from placeto.placers.settings import Configurable
-from placeto.placers.single import place_cpu, place_random, place_single
 from placeto.problem import PlacementProblem
-from placeto.training.config import ColocRLConfig, HierarchicalConfig
+from placeto.search.annealing import anneal
+from placeto.search.annealing import prepare as prepare_annealing
+from placeto.search.incumbent import Clock, Incumbent, Progress, silent
+from placeto.search.settings import AutoConfig
+from placeto.search.starts import offer_heuristic
+from placeto.support.errors import PlacetoError
+from placeto.support.interrupts import interrupts
 
 SLOW_SECONDS = 3.0  # that preparing may take before it is told: what is read from a cache takes one
 
@@ -53,6 +48,7 @@ class Placer:
         config: its configuration, if it has one.
         prepare: compiles what it runs, before the budget begins: the first time after an
             installation that takes longer than many a budget. None if there is nothing to compile.
+        policies: the agent whose policies it begins with, if it does with any.
     """
 
     name: str
@@ -61,46 +57,58 @@ class Placer:
     anytime: bool = False
     config: Configurable | None = None
     prepare: Callable[[], None] | None = None
+    policies: str | None = None
 
 
-def _place_placeto(incumbent: Incumbent, rng: np.random.Generator, config: PlacetoConfig) -> None:
-    from placeto.placers.placeto import place_placeto  # torch is slow to import
+def _heuristic(name: str) -> Placer:
+    def run(incumbent: Incumbent, rng: np.random.Generator) -> None:
+        offer_heuristic(incumbent, rng, name)
 
-    place_placeto(incumbent, rng, config)
-
-
-def _place_colocrl(incumbent: Incumbent, rng: np.random.Generator, config: ColocRLConfig) -> None:
-    from placeto.placers.colocrl import place_colocrl  # torch is slow to import
-
-    place_colocrl(incumbent, rng, config)
-
-
-def _place_hierarchical(
-    incumbent: Incumbent, rng: np.random.Generator, config: HierarchicalConfig
-) -> None:
-    from placeto.placers.hierarchical import place_hierarchical  # torch is slow to import
-
-    place_hierarchical(incumbent, rng, config)
-
-
-def _place_pairwise(
-    incumbent: Incumbent, rng: np.random.Generator, config: PairwisePlacerConfig
-) -> None:
-    from placeto.placers.pairwise import place_pairwise  # numba's code for it takes long to load
-
-    place_pairwise(incumbent, rng, config)
+    return Placer(name, HEURISTICS[name].summary, run)
 
 
 def _place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
-    from placeto.placers.auto.place import place_auto  # numba's code for it takes long to load
+    from placeto.search.auto import place_auto  # numba's code for it takes long to load
 
     place_auto(incumbent, rng, config)
 
 
 def _prepare_auto() -> None:
-    from placeto.placers.auto.place import prepare  # numba's code for it takes long to load
+    from placeto.search.auto import prepare  # numba's code for it takes long to load
 
     prepare()
+
+
+def _prepare_placeto() -> None:
+    from placeto.placers.placeto import prepare  # torch is slow to import
+
+    _prepare_auto()
+    prepare()
+
+
+def _place_placeto(
+    incumbent: Incumbent, rng: np.random.Generator, config: PlacetoPlacerConfig
+) -> None:
+    from placeto.placers.placeto import place_placeto  # torch is slow to import
+
+    place_placeto(incumbent, rng, config)
+
+
+def _place_placeto_2019(
+    incumbent: Incumbent, rng: np.random.Generator, config: Placeto2019PlacerConfig
+) -> None:
+    from placeto.placers.placeto_2019 import place_placeto_2019  # torch is slow to import
+
+    place_placeto_2019(incumbent, rng, config)
+
+
+def _place_at_once(enough: int) -> Callable[..., None]:
+    def run(incumbent: Incumbent, rng: np.random.Generator, config: OneShotConfig) -> None:
+        from placeto.placers.learned import place_at_once  # torch is slow to import
+
+        place_at_once(incumbent, rng, config, enough)
+
+    return run
 
 
 PLACERS: dict[str, Placer] = {
@@ -113,19 +121,9 @@ PLACERS: dict[str, Placer] = {
             anytime=True,
             config=AUTO,
             prepare=_prepare_auto,
+            policies="placeto",
         ),
-        Placer("single", "the best single device", place_single),
-        Placer("cpu", "the best device of kind cpu", place_cpu),
-        Placer("random", "the best of 100 random placements", place_random),
-        Placer("expert", "blocks for vision models, layers for sequence models", place_expert),
-        Placer("scotch", "Scotch's static mapping onto all devices", place_scotch),
-        Placer("mincut", "Scotch's static mapping onto all but the CPUs", place_mincut),
-        Placer("metis", "partitioning by METIS, a part for each device", place_metis),
-        Placer("etf", "earliest finish under memory limits", place_etf),
-        Placer("heft", "earliest finish by upward rank (Topcuoglu et al. 2002)", place_heft),
-        Placer("m-topo", "devices filled in topological order (Baechi)", place_m_topo),
-        Placer("m-etf", "the group that can start first, again and again (Baechi)", place_m_etf),
-        Placer("m-sct", "m-ETF that waits for favourite children (Baechi)", place_m_sct),
+        *(_heuristic(name) for name in HEURISTICS),
         Placer("exact", "the best of all, proven, of up to 40 groups", place_exact, anytime=True),
         Placer(
             "annealing",
@@ -138,31 +136,33 @@ PLACERS: dict[str, Placer] = {
         Placer(
             "colocrl",
             "a sequence-to-sequence network trained on the graph (Mirhoseini et al. 2017)",
-            _place_colocrl,
+            _place_at_once(enough=32),
             anytime=True,
             config=COLOCRL,
         ),
         Placer(
             "hierarchical",
             "a grouper and a placer trained on the graph (Mirhoseini et al. 2018)",
-            _place_hierarchical,
+            _place_at_once(enough=64),
             anytime=True,
             config=HIERARCHICAL,
         ),
         Placer(
-            "placeto",
+            "placeto-2019",
             "an agent trained on the graph by REINFORCE (Addanki et al. 2019)",
+            _place_placeto_2019,
+            anytime=True,
+            config=PLACETO_2019,
+            policies="placeto-2019",
+        ),
+        Placer(
+            "placeto",
+            "a policy trained beforehand on others, then trained further on the graph",
             _place_placeto,
             anytime=True,
             config=PLACETO,
-        ),
-        Placer(
-            "pairwise",
-            "a policy trained beforehand on other graphs and clusters",
-            _place_pairwise,
-            anytime=True,
-            config=PAIRWISE,
-            prepare=_prepare_auto,
+            prepare=_prepare_placeto,
+            policies="placeto",
         ),
     )
 }
@@ -179,13 +179,9 @@ def find_placer(method: str) -> Placer:
     return PLACERS[method]
 
 
-def with_setting(name: str) -> list[str]:
-    """The placers that have a setting of a name."""
-    return [
-        placer.name
-        for placer in PLACERS.values()
-        if placer.config is not None and name in placer.config.settings
-    ]
+def with_policy() -> list[str]:
+    """The placers that begin with a trained policy."""
+    return [placer.name for placer in PLACERS.values() if placer.policies is not None]
 
 
 def find_config(method: str) -> Configurable:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 _NAMES = {bool: "true or false", int: "a whole number", float: "a finite number", NoneType: "none"}
 

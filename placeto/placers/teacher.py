@@ -1,4 +1,4 @@
-"""The search whose placements the pairwise policy imitates before it learns by reinforcement."""
+"""The search whose placements Placeto imitates before it learns by reinforcement."""
 
 import math
 

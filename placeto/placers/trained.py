@@ -2,29 +2,26 @@
 
 import sys
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
-from placeto.features.groups import group_graph
-from placeto.features.pairs import wiring
 from placeto.graph import Ints
-from placeto.initial import all_on
-from placeto.models.pairwise import PairwisePolicy
-from placeto.placers.base import Incumbent, NotApplicable
+from placeto.heuristics.initial import single_devices
+from placeto.models.agents import agent_of
+from placeto.models.settings import LearningConfig
+from placeto.models.stored import Trained
 from placeto.placers.configs import COARSE_GROUPS
 from placeto.placers.learned import trainer_for
-from placeto.placers.pairwise import (
+from placeto.search.incumbent import Incumbent
+from placeto.search.policy import (
     FOUR_SWEEPS,
     few_groups,
     offer_drawn,
     offer_greedy,
     scattered,
 )
-from placeto.problem import PlacementProblem
-from placeto.training.config import LearningConfig, PairwiseConfig
-from placeto.training.sweeps import Guide
-from placeto.training.trained import Trained
+from placeto.support.errors import NotApplicable
 
 
 def place_zero_shot(
@@ -32,8 +29,8 @@ def place_zero_shot(
 ) -> None:
     """Offers what the policy finds without any training on the problem.
 
-    A pairwise policy does what the placer `pairwise` does: greedy sweeps while they improve, from
-    the best device, then sampled ones. Another one plays an episode.
+    A policy that guides does what the placer `placeto` does before it trains: greedy sweeps while
+    they improve, from the best device, then sampled ones. Another one plays an episode.
 
     Args:
         incumbent: what is offered to.
@@ -45,10 +42,10 @@ def place_zero_shot(
 
     Raises:
         PlacetoError: the policy does not fit the problem.
-        NotApplicable: further sweeps are asked of a policy that is not a pairwise one.
+        NotApplicable: further sweeps are asked of a policy that guides no search.
     """
-    if isinstance(trained.policy, PairwisePolicy):
-        ready_for = cache(partial(_guide, trained.policy))
+    if trained.agent.guides:
+        ready_for = cache(trained.policy.guide)
         with few_groups(incumbent, COARSE_GROUPS) as (few, refine):
             ready, single = ready_for(few.problem), _best_device(few)
             offer_greedy(few, ready, single)
@@ -62,7 +59,9 @@ def place_zero_shot(
             refine(ready_for)
         return
     if refined:
-        raise NotApplicable("only what a pairwise policy finds is refined by further sweeps")
+        raise NotApplicable(
+            f"further sweeps refine what a policy finds that guides; {trained.agent.name} does not"
+        )
     config = replace(trained.config, seed=seed)
     trainer = trainer_for(incumbent, config, trained=trained)
     trainer.roll_out(0, episodes=1, greedy=True)
@@ -73,7 +72,7 @@ def place_zero_shot(
 def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placements: int) -> Trained:
     """Trains the policy further on the problem; offers what it finds before, meets, and ends with.
 
-    A pairwise policy of many groups is trained with several placed together, as it places them.
+    A policy that guides is trained on many groups with several placed together, as it places them.
 
     Args:
         incumbent: what is offered to.
@@ -102,31 +101,24 @@ def place_from_scratch(
 def _train(
     incumbent: Incumbent, config: LearningConfig, placements: int, trained: Trained | None = None
 ) -> Trained:
-    pairwise = isinstance(config, PairwiseConfig)
-    with few_groups(incumbent, COARSE_GROUPS if pairwise else sys.maxsize) as (few, refine):
+    guides = agent_of(config).guides
+    with few_groups(incumbent, COARSE_GROUPS if guides else sys.maxsize) as (few, refine):
         trainer = trainer_for(few, config, trained=trained)
         before = few.evaluations
         while trainer.episodes < placements:
             trainer.step(trainer.episodes / placements)
             few.evaluations = before + trainer.evaluations
-        if isinstance(trainer.policy, PairwisePolicy):
-            ready_for = partial(_guide, trainer.policy)
-            offer_greedy(few, ready_for(few.problem), _best_device(few))
-            refine(ready_for)
+        if guides:
+            offer_greedy(few, trainer.policy.guide(few.problem), _best_device(few))
+            refine(trainer.policy.guide)
         else:
             trainer.roll_out(0, episodes=1, greedy=True)
     return Trained(trainer.policy, trainer.config, {})
 
 
-def _guide(policy: PairwisePolicy, problem: PlacementProblem) -> Guide:
-    """The network of a policy made ready for a problem."""
-    table = policy.embed(group_graph(problem)).detach().numpy()
-    return Guide(wiring(problem), policy.weights(), table)
-
-
 def _best_device(incumbent: Incumbent) -> Ints:
     """(num_groups,) the best single device, after all of them were offered."""
     problem = incumbent.problem
-    singles = np.stack([all_on(problem, device) for device in range(problem.num_devices)])
+    singles = single_devices(problem)
     outcomes = incumbent.offer_many(singles)
     return singles[np.lexsort((outcomes.step_time, ~outcomes.feasible))[0]]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from placeto.placement import Placement
-from placeto.placers.base import Incumbent
 from placeto.reports.rows import Row, ratio, seconds
+from placeto.search.incumbent import Incumbent
 
 
 def evaluation_row(method: str, found: Placement | Incumbent, single: Placement, seed: int) -> Row:

@@ -6,7 +6,7 @@ import numpy as np
 
 from placeto.problem import PlacementProblem
 from placeto.simulation import Schedule
-from placeto.units import format_seconds
+from placeto.support.units import format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placeto.reports.evaluation import geometric_means
-from placeto.units import format_bytes, format_seconds
+from placeto.support.units import format_bytes, format_seconds
 
 Row = Mapping[str, Any]
 

@@ -1,16 +1,11 @@
-"""Evaluators: what turns placements into step times, and the time that a policy is judged by."""
+"""Evaluators: what turns placements into step times."""
 
 from collections.abc import Callable
 
-import numpy as np
-from numba import njit
-
-from placeto.errors import PlacetoError
-from placeto.graph import Floats, Ints
+from placeto.graph import Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation.simulate import Outcomes, simulate_many
-
-GIB = 2.0**30
+from placeto.support.errors import PlacetoError
 
 Evaluator = Callable[[PlacementProblem, Ints], Outcomes]
 """An evaluator's protocol: called with a problem and (batch, num_groups) devices, it returns
@@ -32,32 +27,3 @@ def find_evaluator(evaluator: str | Evaluator) -> Evaluator:
         f"evaluator is {evaluator!r}, expected simulate, or a callable that takes a problem and "
         "(batch, num_groups) devices and returns Outcomes"
     )
-
-
-def penalised_time(problem: PlacementProblem, outcomes: Outcomes, memory_penalty: float) -> Floats:
-    """ρ: step time plus `memory_penalty` for every GiB over the limit, summed over devices.
-
-    Args:
-        problem: whose devices' memory is the limit.
-        outcomes: of a batch of placements.
-        memory_penalty: seconds a GiB.
-
-    Returns:
-        (batch,) seconds.
-    """
-    penalised = np.empty(len(outcomes.step_time))
-    _penalise(
-        outcomes.step_time, outcomes.peak_memory, problem.memory_limit, memory_penalty, penalised
-    )
-    return penalised
-
-
-@njit(cache=True)
-def _penalise(
-    step_time: Floats, peak: Ints, limit: Ints, penalty: float, penalised: Floats
-) -> None:  # pragma: no cover
-    for row in range(len(step_time)):
-        over = 0
-        for device in range(len(limit)):
-            over += max(peak[row, device] - limit[device], 0)
-        penalised[row] = step_time[row] + penalty * (over / GIB)

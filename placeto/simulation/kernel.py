@@ -12,7 +12,6 @@ This is the order in which Placeto's released simulator takes the events of one 
 """
 
 import numpy as np
-from numba import njit
 
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
@@ -87,6 +86,7 @@ from placeto.simulation.state import (
     TRANSFER_ROW,
     State,
 )
+from placeto.support.jit import njit
 
 
 @njit(cache=True, _nrt=False, forceinline=True)

@@ -1,7 +1,5 @@
 """What becomes of an op's outputs on the devices where they are."""
 
-from numba import njit
-
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
     BUNDLE_ROW,
@@ -16,6 +14,7 @@ from placeto.simulation.compiled import (
     Int32s,
 )
 from placeto.simulation.queues import DEVICE_ROW, MEMORY, ReadyQueues, enqueue, u
+from placeto.support.jit import njit
 
 
 @njit(cache=True, _nrt=False, forceinline=True)

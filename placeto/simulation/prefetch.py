@@ -8,7 +8,6 @@ to foresee.
 from typing import Any
 
 from llvmlite import ir
-from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
@@ -28,6 +27,7 @@ from placeto.simulation.compiled import (
     Int32s,
 )
 from placeto.simulation.queues import u
+from placeto.support.jit import njit
 
 # A problem of fewer ops stays in the caches by itself.
 LARGE = 2**15

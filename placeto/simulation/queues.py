@@ -8,10 +8,10 @@ of the two firsts.
 """
 
 import numpy as np
-from numba import njit
 
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import Int32s
+from placeto.support.jit import njit
 
 # Columns of `State.device_ints`: positions in the device's row of `State.ready` (the next op, the
 # end, the first op of the last instant, the end of those of instant 0), the heap's root, the op

@@ -29,10 +29,8 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba import njit
 
 from placeto.graph import Floats, Ints
-from placeto.order import compressed
 from placeto.problem import Bools, PlacementProblem
 from placeto.simulation.compiled import (
     ALLOCATES,
@@ -54,6 +52,8 @@ from placeto.simulation.compiled import (
     Compiled,
     Int32s,
 )
+from placeto.support.dags import compressed
+from placeto.support.jit import njit
 
 # Implied inputs are not looked for behind ops with more consumers than this.
 MANY_CONSUMERS = 64

@@ -2,13 +2,14 @@
 
 from typing import NamedTuple
 
-from numba import njit, prange
+from numba import prange
 
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.kernel import advance
 from placeto.simulation.queues import DEVICE_ROW, PEAK
-from placeto.simulation.state import GROUPS, STEP, State, begin, view
+from placeto.simulation.state import GROUPS, OPS, STEP, State, begin, view
+from placeto.support.jit import njit
 
 
 @njit(cache=True)
@@ -57,6 +58,40 @@ def run_many(c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Colu
         _run(c, rows, many, states, columns, 0)
     else:
         _run_over_cores(c, rows, many, states, columns)
+
+
+def run_apart(c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns) -> None:
+    """Simulates some rows as `run_many` does, each in a state of its own, which keeps the schedule.
+
+    Args:
+        c: the compiled problem.
+        rows: (n,) which rows.
+        many: (batch, num_groups) device of each group.
+        states: (batch, …) buffers, a state a row; it ends with the starts of ops.
+        columns: filled in these rows.
+    """
+    run = _run_apart if len(rows) == 1 else _run_apart_over_cores
+    run(c, rows, many, states, columns)
+
+
+@njit(cache=True, parallel=True)
+def _run_apart_over_cores(
+    c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns
+) -> None:  # pragma: no cover
+    for index in prange(len(rows)):
+        _run_apart(c, rows[index : index + 1], many, states, columns)
+
+
+@njit(cache=True)
+def _run_apart(
+    c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns
+) -> None:  # pragma: no cover
+    ints, longs, reals = states
+    for row in rows:
+        s = view(c, ints[row], longs[row], reals[row])
+        begin(c, many[row], s)
+        advance(c, s, 0, OPS)
+        columns.step_time[row] = read(s, columns.peak[row], columns.group_start[row])
 
 
 @njit(cache=True, parallel=True)

@@ -6,7 +6,6 @@ import numpy as np
 from numba import get_num_threads
 from numpy.typing import ArrayLike
 
-from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation.compiled import Compiled
@@ -28,6 +27,7 @@ from placeto.simulation.state import (
     borrowed,
     view,
 )
+from placeto.support.errors import PlacetoError
 
 
 def simulate(problem: PlacementProblem, devices: ArrayLike) -> Schedule:

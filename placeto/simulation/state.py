@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
@@ -35,6 +34,7 @@ from placeto.simulation.queues import (
     TAIL,
 )
 from placeto.simulation.reduction import Reduction
+from placeto.support.jit import njit
 
 # What is wanted of a simulation: step time and peak memory; when groups start; when ops start, too.
 STEP, GROUPS, OPS = range(3)

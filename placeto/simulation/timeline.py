@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from placeto.errors import PlacetoError
-from placeto.files import write_json
 from placeto.problem import PlacementProblem
 from placeto.simulation.memory import memory_over_time
 from placeto.simulation.schedule import Schedule
+from placeto.support.errors import PlacetoError
+from placeto.support.files import write_json
 
 DEVICES, CHANNELS = 1, 2
 

@@ -1,84 +1,17 @@
-"""Run directories: what a training run leaves, always whole."""
+"""What a training run needs to go on, always whole."""
 
 import io
-import json
 import pickle
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save as save_tensors
-from torch import nn
 
-from placeto.errors import PlacetoError
-from placeto.files import read_bytes, write_bytes
-from placeto.models.network import Network
-from placeto.models.pairwise import PairwisePolicy, PairwiseShape
-from placeto.models.policy import PlacetoPolicy, PolicyConfig
-from placeto.models.stored import (
-    PAIRWISE,
-    POLICY_FORMAT,
-    POLICY_VERSION,
-    read_pairwise,
-    read_policy,
-)
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_bytes, write_bytes
 
 RUN_FILES = ("config.json", "metrics.jsonl", "policy.safetensors", "policy.json", "trainer.pt")
-
-
-def write_document(path: Path, document: dict[str, Any]) -> None:
-    """Writes JSON that people read too."""
-    write_bytes(path, (json.dumps(document, indent=2) + "\n").encode())
-
-
-def save_policy(directory: Path, policy: Network, card: dict[str, Any]) -> None:
-    """Writes `policy.safetensors` and, after it, `policy.json`.
-
-    Args:
-        directory: an existing folder.
-        policy: whose weights are written.
-        card: what else the JSON says: graphs, cluster, training.
-    """
-    write_bytes(directory / "policy.safetensors", save_tensors(_contiguous(policy)))
-    document = {"format": POLICY_FORMAT, "version": POLICY_VERSION}
-    write_document(
-        directory / "policy.json", document | {"policy": policy.config.to_document()} | card
-    )
-
-
-def load_policy(source: str | Path) -> PlacetoPolicy | PairwisePolicy:
-    """Reads a policy of Placeto's or a pairwise one.
-
-    Args:
-        source: a run directory, or the name of a policy that ships with the package.
-
-    Raises:
-        PlacetoError: files are missing, broken, or do not fit together.
-    """
-    stored = read_policy(source)
-    if stored.card["policy"].get("kind") == PAIRWISE:
-        stored = read_pairwise(source)
-    shape = dict(stored.card["policy"])
-    policy: PlacetoPolicy | PairwisePolicy
-    try:
-        if shape.pop("kind", None) == PAIRWISE:
-            policy = PairwisePolicy(PairwiseShape(**shape))
-        else:
-            policy = PlacetoPolicy(PolicyConfig(**shape))
-    except TypeError as error:
-        raise PlacetoError(
-            f"{source}: not a policy's shape, of placeto or pairwise; those of other agents are "
-            "for the graph that they were trained on"
-        ) from error
-    except PlacetoError as error:
-        raise PlacetoError(f"{source}: not a policy's shape: {error}") from error
-    try:
-        policy.load_state_dict({name: torch.tensor(a) for name, a in stored.arrays.items()})
-    except RuntimeError as error:
-        line = " ".join(str(error).split())
-        raise PlacetoError(f"{source}: not the weights of policy.json: {line}") from error
-    return policy
 
 
 def save_state(directory: Path, state: dict[str, Any]) -> None:
@@ -119,7 +52,3 @@ def remove_leftovers(directory: Path) -> None:
     for name in RUN_FILES:
         for path in directory.glob(f".{name}.*"):
             path.unlink(missing_ok=True)
-
-
-def _contiguous(module: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: tensor.contiguous() for name, tensor in module.state_dict().items()}

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from placeto.errors import PlacetoError
 from placeto.graph import Floats
-from placeto.training.config import LearningConfig
-from placeto.training.threads import in_threads, one_thread_an_operation
+from placeto.models.settings import LearningConfig
+from placeto.support.errors import PlacetoError
+from placeto.support.threads import in_threads, one_thread_an_operation
 
 # Takes (n,) log-probabilities of what was done, their advantages and which states they are of;
 # gives the (n,) shares of these states in what is to become large.

@@ -10,23 +10,18 @@ from typing import Any
 
 from placeto import cluster as clusters
 from placeto import graph as graphs
-from placeto.errors import PlacetoError
-from placeto.files import read_json, write_bytes
+from placeto.models.agent import Teacher
+from placeto.models.settings import LearningConfig
+from placeto.models.stored import save_policy, write_document
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
-from placeto.training.checkpoint import (
-    load_state,
-    remove_leftovers,
-    save_policy,
-    save_state,
-    write_document,
-)
-from placeto.training.config import LearningConfig
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_json, write_bytes
+from placeto.support.units import format_seconds
+from placeto.training.checkpoint import load_state, remove_leftovers, save_state
 from placeto.training.events import Log, event_log
-from placeto.training.lessons import Teacher
 from placeto.training.trainer import Trainer, UpdateReport
 from placeto.training.validation import Validation
-from placeto.units import format_seconds
 
 Progress = Callable[[str], None]
 Watch = Callable[[UpdateReport, float], None]

@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from placeto.errors import PlacetoError
 from placeto.graph import Ints
+from placeto.models.agent import Episodes, Teacher
+from placeto.models.agents import agent_of
+from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, Outcomes, simulate_many
+from placeto.support.errors import PlacetoError
 from placeto.training import ppo
-from placeto.training.agent import Episodes
-from placeto.training.agents import make_agent
-from placeto.training.config import LearningConfig
-from placeto.training.lessons import Teacher
-from placeto.training.pairwise import PairwiseAgent
 from placeto.training.reinforce import Baselines, policy_gradient, returns_to_go, update
-from placeto.training.sweeps import untold
 
 MAX_GROUPS = 1024
 
@@ -114,16 +111,15 @@ class Trainer:
         self._tick = tick
         self._starts: list[Ints | None] = [None] * len(problems) if starts is None else [*starts]
         self.rng = np.random.default_rng(config.seed)
+        kind = agent_of(config)
         with torch.random.fork_rng():
             torch.manual_seed(config.seed)
-            self.agent = make_agent(self.problems, config, evaluate, teacher)
+            self.agent = kind.make(self.problems, config, evaluate, teacher)
         self.policy = self.agent.network
-        self._imitation = 0.0
         self._turns = np.arange(len(problems))
-        if isinstance(self.agent, PairwiseAgent):
-            # Neighbours in a list of problems are alike: their gradients would be, too.
+        if kind.any_cluster:
+            # Neighbours in a long list of problems are alike: their gradients would be, too.
             self._turns = np.random.default_rng(config.seed).permutation(len(problems))
-            self._imitation = self.agent.imitation
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.learning_rate)
         self.baselines = Baselines(config)
         self.updates = 0
@@ -152,7 +148,7 @@ class Trainer:
             settings["lr"] = rate
         index = int(self._turns[self.updates % len(self.problems)])
         problem = self.problems[index]
-        imitates = progress < self._imitation
+        imitates = progress < self.agent.imitation
         rollout = (
             self._lesson(index) if imitates else self.roll_out(index, episodes=config.episodes)
         )
@@ -197,8 +193,7 @@ class Trainer:
         )
 
     def _lesson(self, index: int) -> Episodes:
-        assert isinstance(self.agent, PairwiseAgent)
-        lesson = self.agent.lesson(index, self.updates // len(self.problems))
+        lesson: Episodes = self.agent.lesson(index, self.updates // len(self.problems))
         self.best[index] = min(self.best[index], float(lesson.best_cost.min()))
         return lesson
 
@@ -230,7 +225,7 @@ class Trainer:
             start=self._starts[index] if start is None else start,
             visit=count,
         )
-        self.evaluations += untold(rollout)
+        self.evaluations += rollout.untold
         self.best[index] = min(self.best[index], float(rollout.best_cost.min()))
         return rollout
 

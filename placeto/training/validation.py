@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from placeto.errors import PlacetoError
-from placeto.initial import all_on
+from placeto.heuristics.initial import single_devices
+from placeto.models.agents import agent_of
 from placeto.models.network import Network
+from placeto.models.settings import LearningConfig
+from placeto.objective import penalised_time
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator, penalised_time
-from placeto.training.agents import make_agent
-from placeto.training.config import LearningConfig
+from placeto.simulation import Evaluator
+from placeto.support.errors import PlacetoError
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Validation:
         self._config = config
         self._best_weights: dict[str, Any] = {}
         with torch.random.fork_rng():
-            self._agent = make_agent(problems, config, evaluate)
+            self._agent = agent_of(config).make(problems, config, evaluate, None)
         try:
             self._agent.network.load_state_dict(policy.state_dict())
         except RuntimeError as error:
@@ -141,6 +142,6 @@ class Validation:
 
 def _single(problem: PlacementProblem, config: LearningConfig, evaluate: Evaluator) -> float:
     """Penalised step time of the best single device, in seconds."""
-    devices = np.stack([all_on(problem, device) for device in range(problem.num_devices)])
-    costs = penalised_time(problem, evaluate(problem, devices), config.memory_penalty)
+    outcomes = evaluate(problem, single_devices(problem))
+    costs = penalised_time(problem, outcomes, config.memory_penalty)
     return float(costs.min())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 from placeto.zoo.cells import loose_ends, sampled_cell
 from placeto.zoo.convolutions import Layers
 from placeto.zoo.optimizers import Optimizer

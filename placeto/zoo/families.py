@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 from placeto.zoo.draws import drawn, shuffled
 
 SPLITS = {"train": 20, "validation": 4, "test": 8}

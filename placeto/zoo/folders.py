@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from placeto import bundle
-from placeto.errors import PlacetoError
-from placeto.files import check_format, read_json, user_cache, write_json
 from placeto.graph import ComputationGraph, load_graph
+from placeto.support import bundle
+from placeto.support.errors import PlacetoError
+from placeto.support.files import check_format, read_json, user_cache, write_json
 from placeto.zoo.families import SCHEME, SPLITS, Member, is_synthetic, members, parse_family
 from placeto.zoo.synthetic import synthetic_graph
 

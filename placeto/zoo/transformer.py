@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 from placeto.zoo.optimizers import Optimizer
 from placeto.zoo.training import check_sizes, training_function, uniform_variables
 

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import calibrated
 from placeto import load_graph, save_graph
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 from tests.builders import make_graph
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks.held import Cost, cost_of, fit_cost, held_step_time
-from placeto.files import write_json
+from placeto.support.files import write_json
 from tests.builders import make_cluster, make_graph, make_problem
 
 # One tensor of 100 bytes for two consumers on the other device, and one that stays.

@@ -23,7 +23,7 @@ from placeto.simulation import simulate_many
 
 ROWS = {row["instance"]: row for row in json.loads(RESULTS.read_text())["rows"]}
 FEW = 200_000
-LEARNED = {"colocrl": 12_000, "hierarchical": 12_000, "placeto": 4_000}
+LEARNED = {"colocrl": 12_000, "hierarchical": 12_000, "placeto-2019": 4_000}
 
 
 def all_step_times(problem: PlacementProblem) -> np.ndarray:
@@ -108,7 +108,7 @@ def test_training_comes_near_the_optimum(method, placements, name):
 
 
 def test_the_table_counts_the_instances_whose_seeds_are_all_near():
-    worst = {"annealing": 0.0, "colocrl": 0.02, "hierarchical": 0.021, "placeto": 0.5}
+    worst = {"annealing": 0.0, "colocrl": 0.02, "hierarchical": 0.021, "placeto-2019": 0.5}
     searches = [
         Search(method, seed, gap if (name, seed) == ("b", 1) else 0.0, 100 * seed, 10, 1.0)
         for name in "ab"
@@ -119,5 +119,5 @@ def test_the_table_counts_the_instances_whose_seeds_are_all_near():
         ["| `annealing`", "2 of 2", "6 of 6", "0.00%", "100", "10 |"],
         ["| `colocrl`", "2 of 2", "6 of 6", "2.00%", "100", "10 |"],
         ["| `hierarchical`", "1 of 2", "5 of 6", "2.10%", "100", "10 |"],
-        ["| `placeto`", "1 of 2", "5 of 6", "50.00%", "100", "10 |"],
+        ["| `placeto-2019`", "1 of 2", "5 of 6", "50.00%", "100", "10 |"],
     ]

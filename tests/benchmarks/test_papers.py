@@ -17,7 +17,7 @@ from benchmarks.papers.study import Plan
 from placeto.placers import PLACERS
 
 PAIR = Table(
-    "placeto",
+    "placeto-2019",
     "two",
     (Column("nmt", "k80x2", {"single": math.inf}),),
     ("single", *SEARCHES, FROM_ONE_DEVICE),
@@ -36,7 +36,7 @@ RUNS = [
     run("hierarchical", 0.4),
     *(run("colocrl", t, [[1, 0, 0.5], [90, 1, t]], n) for n, t in enumerate((0.3, 0.31, 0.5))),
     *(
-        run("placeto", t, [[1, 0, 0.5], [30, 1, 0.3], [60, 1, t]], n)
+        run("placeto-2019", t, [[1, 0, 0.5], [30, 1, 0.3], [60, 1, t]], n)
         for n, t in enumerate((0.25, 0.26, 0.29))
     ),
     *(
@@ -75,7 +75,7 @@ def test_runs_of_a_plan():
     names = [(each["method"], each["seed"]) for each in plan.runs()]
     assert len(set(names)) == len(names) == 1 + 3 * (len(SEARCHES) + 1)
     assert ("single", 1) not in names
-    assert ("placeto", 2) in names
+    assert ("placeto-2019", 2) in names
     assert (FROM_ONE_DEVICE, 2) in names
 
 
@@ -142,8 +142,8 @@ def test_summary_says_who_is_ahead():
 
 
 def test_summary_names_the_problems_where_learned_placers_are_behind():
-    others = [{**each, "graph": "rnnlm"} for each in RUNS if each["method"] != "placeto"]
-    won = [*others, {**run("placeto", 0.15), "graph": "rnnlm"}]
+    others = [{**each, "graph": "rnnlm"} for each in RUNS if each["method"] != "placeto-2019"]
+    won = [*others, {**run("placeto-2019", 0.15), "graph": "rnnlm"}]
     both = replace(PAIR, columns=(*PAIR.columns, Column("rnnlm", "k80x2")))
     text = page.summary([both], page.by_problem([*RUNS, *won]))
     assert text.endswith("Learned placers are behind on nmt on k80x2 (`annealing`).")

@@ -2,14 +2,14 @@
 
 from benchmarks import ray_faults
 from placeto import PlacementProblem, load_cluster, load_graph
-from placeto.distributed import ray_session
-from placeto.training import TrainingConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.support.ray_session import ray_session
 from placeto.training.distributed import Scheme
 
 
 def test_a_worker_is_killed_and_nothing_is_lost():
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 24)
-    config = TrainingConfig(updates=4, checkpoint_every=ray_faults.CHECKPOINT_EVERY)
+    config = Placeto2019Config(updates=4, checkpoint_every=ray_faults.CHECKPOINT_EVERY)
     with ray_session(None, 1):
         run = ray_faults.one_run(problem, config, Scheme(1), every=1.0)
     assert run["kills"] > 0

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import ray_scaling
-from placeto.distributed import ray_session
 from placeto.envs import generator
-from placeto.training import TrainingConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.support.ray_session import ray_session
 
 
 def test_the_quick_form_measures_everything_and_writes_nothing(capsys, monkeypatch, tmp_path):
@@ -41,5 +41,5 @@ def test_what_controllers_began_together_is_not_counted(monkeypatch):
 
     problem = generator.fork()
     rate = ray_scaling.training_rate(problem, ray_scaling.Plan(updates=12), run, 4)
-    config = TrainingConfig()
+    config = Placeto2019Config()
     assert rate == 4 * config.episodes * problem.num_groups * config.sweeps

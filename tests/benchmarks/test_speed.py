@@ -10,7 +10,7 @@ from benchmarks.speed.timing import times
 from benchmarks.synthetic import synthetic_graph
 from placeto import PlacementProblem, load_cluster, load_graph, simulate
 from placeto.envs import DevicePlacementEnv, DevicePlacementVectorEnv
-from placeto.initial import all_on, random_placement
+from placeto.heuristics.initial import all_on, random_placement
 from placeto.simulation import simulate_many
 
 GRAPH = synthetic_graph(200)

@@ -4,7 +4,7 @@ import pytest
 from benchmarks.synthetic import synthetic_graph
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, simulate
 from placeto.grouping import colocation_groups
-from placeto.initial import expert_placement
+from placeto.heuristics.initial import expert_placement
 
 
 @pytest.mark.parametrize("num_ops", [100, 101, 9_999, 80_000])

@@ -14,11 +14,11 @@ from benchmarks.transfer.results import read_results, write_results
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, REFINED, Plan
 from benchmarks.transfer.study import test_graphs as graphs_of
 from placeto.envs import generator
+from placeto.models.placeto.settings import PlacetoConfig
 from placeto.placers import PLACERS, NotApplicable, Placer
-from placeto.placers.configs import PairwisePlacerConfig
+from placeto.placers.configs import PlacetoPlacerConfig
 from placeto.placers.settings import Configurable
 from placeto.training import train
-from placeto.training.config import PairwiseConfig
 from placeto.zoo.families import members
 
 NOT_NMT = ("cifar10", "ptb", "transformer")
@@ -28,7 +28,7 @@ NOT_NMT = ("cifar10", "ptb", "transformer")
 def folders(tmp_path_factory):
     """Policies of one training, that say to have seen all families, or all but nmt."""
     folder = tmp_path_factory.mktemp("policies")
-    config = PairwiseConfig(updates=1, episodes=2, rounds=1, width=4)
+    config = PlacetoConfig(updates=1, episodes=2, rounds=1, width=4)
     problem = generator.fork()
     train([problem], config, folder / "run")
     card = json.loads((folder / "run" / "policy.json").read_text())
@@ -160,7 +160,7 @@ def test_a_whole_small_study(tmp_path, folders, monkeypatch):
         told.append(config)
         incumbent.offer([0] * incumbent.problem.num_groups)
 
-    config = Configurable(PairwisePlacerConfig())
+    config = Configurable(PlacetoPlacerConfig())
     monkeypatch.setitem(PLACERS, "auto", Placer("auto", "", guided, config=config))
     plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["auto"], 1, (0.2,), (2,))
     document = study.conduct(plan, tmp_path / "transfer.json")
@@ -209,7 +209,7 @@ def test_what_was_trained_on_the_graph_is_what_places_it(folders, monkeypatch):
         ("--groups 0", "--groups 0: expected auto, fine, or a whole number from 1"),
         ("--groups few", "--groups few: expected auto, fine"),
         ("--policy nope", "nope: no run directory, and no bundled policy"),
-        ("--policy =pairwise", "--policy =pairwise: expected NAME=DIR"),
+        ("--policy =placeto", "--policy =placeto: expected NAME=DIR"),
         ("--budgets nan", "--budgets nan: expected seconds, more than 0"),
         ("--budgets 1 0", "--budgets 0.0: expected seconds, more than 0"),
         ("--placements -5", "--placements -5: expected a whole number from 1"),
@@ -228,7 +228,7 @@ def test_options_that_cannot_be_are_one_line_before_anything_is_run(
 
 
 def test_policies_of_the_command_line():
-    assert policies(["pairwise", "two=runs/two"]) == {"pairwise": "pairwise", "two": "runs/two"}
+    assert policies(["placeto", "two=runs/two"]) == {"placeto": "placeto", "two": "runs/two"}
 
 
 def test_a_placer_that_does_not_apply_leaves_a_note(folders, monkeypatch, tmp_path):

@@ -3,8 +3,8 @@ from functools import partial
 
 from benchmarks import win
 from benchmarks.alternating import contest, digits, row_of
-from placeto.files import read_json
 from placeto.measurement import Measurement, Runnable, Runtime
+from placeto.support.files import read_json
 from tests.builders import make_cluster, make_graph, make_problem
 
 # Two chains without edges between them: apart they take 2 s, together 4 s.

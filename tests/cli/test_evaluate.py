@@ -18,7 +18,18 @@ EVALUATE = ("evaluate", "--policy", "run", *FORK)
 @pytest.fixture(autouse=True)
 def trained(placeto):
     """A policy in `run`, trained for an update on the fork."""
-    small = ("--updates", "1", "--episodes", "2", "--rounds", "1", "--width", "4")
+    small = (
+        "--agent",
+        "placeto-2019",
+        "--updates",
+        "1",
+        "--episodes",
+        "2",
+        "--rounds",
+        "1",
+        "--width",
+        "4",
+    )
     assert placeto("train", *FORK, *small, "-o", "run").status == 0
 
 
@@ -41,8 +52,8 @@ def test_json_is_one_document(placeto):
     }
 
 
-def test_what_a_pairwise_policy_finds_is_refined(placeto):
-    argv = ("evaluate", "--policy", "pairwise", *FORK, "--samples", "4", "--methods", "etf")
+def test_what_a_policy_that_guides_finds_is_refined(placeto):
+    argv = ("evaluate", "--policy", "placeto", *FORK, "--samples", "4", "--methods", "etf")
     rows = placeto(*argv, "--json").document["rows"]
     found = {row["method"]: row for row in rows}
     assert list(found) == ["single", "etf", "greedy", "best of 4", "best of 4, refined"]
@@ -72,7 +83,7 @@ def test_policies_of_other_agents_are_for_one_graph(placeto):
     argv = ("train", "--agent", "colocrl", *FORK, "--updates", "1", "--episodes", "2", "-o", "co")
     assert placeto(*argv).status == 0
     line = placeto("evaluate", "--policy", "co", *FORK).complaint
-    assert "those of other agents are for the graph that they were trained on" in line
+    assert "a policy of colocrl is for the graph that it was trained on" in line
 
 
 def test_the_same_seed_gives_the_same_rows(placeto):

@@ -25,7 +25,7 @@ def test_list_has_what_ships(placeto):
     assert [device["kind"] for device in clusters["k80x2-cpu"]["devices"]] == ["k80", "k80", "cpu"]
     assert all(row["source"] for row in listing["clusters"])
     assert [row["name"] for row in listing["placers"]] == list(PLACERS)
-    assert listing["policies"] == [{"name": "pairwise"}]
+    assert listing["policies"] == [{"name": "placeto"}]
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])

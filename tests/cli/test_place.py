@@ -232,16 +232,27 @@ def broken(incumbent, rng):
     raise SystemError("of its own")
 
 
-SMALL = ("--updates", "1", "--episodes", "2", "--rounds", "1", "--width", "4")
+SMALL = (
+    "--agent",
+    "placeto-2019",
+    "--updates",
+    "1",
+    "--episodes",
+    "2",
+    "--rounds",
+    "1",
+    "--width",
+    "4",
+)
 
 
 @pytest.mark.parametrize(
     ("policy", "method", "expected"),
     [
-        ("pairwise", None, "auto"),
-        ("pairwise", "pairwise", "pairwise"),
-        ("run", None, "placeto"),
-        ("run", "placeto", "placeto"),
+        ("placeto", None, "auto"),
+        ("placeto", "placeto", "placeto"),
+        ("run", None, "placeto-2019"),
+        ("run", "placeto-2019", "placeto-2019"),
     ],
 )
 def test_a_policy_is_what_the_placer_begins_with(placeto, policy, method, expected):
@@ -259,13 +270,13 @@ def test_a_policy_is_what_the_placer_begins_with(placeto, policy, method, expect
     ("argv", "says"),
     [
         (
-            ("--method", "heft", "--policy", "pairwise"),
+            ("--method", "heft", "--policy", "placeto"),
             "heft works with no policy; placers that do",
         ),
         (("--policy", "nowhere"), "nowhere: no run directory, and no bundled policy"),
-        (("--policy", "pairwise", "--set", "policy=none"), "--set policy=none, too"),
-        (("--method", "placeto", "--policy", "pairwise"), "pairwise: is a pairwise policy"),
-        (("--method", "auto", "--policy", "run"), "run: is not a pairwise policy"),
+        (("--policy", "placeto", "--set", "policy=none"), "--set policy=none, too"),
+        (("--method", "placeto-2019", "--policy", "placeto"), "placeto: is a policy of placeto;"),
+        (("--method", "auto", "--policy", "run"), "run: is a policy of placeto-2019, and not"),
         (("--policy", "run", "--cluster", "three.yaml"), "num_devices = 2, but by hand on by hand"),
     ],
 )
@@ -294,7 +305,7 @@ def test_the_settings_that_there_are_are_listed(placeto):
     assert listed["annealing"]["max_evaluations"] is None
     ablations = {"reward": "improvement", "passing": "rounds", "pooling": "partition"}
     ablations |= {"traversal": "topological", "algorithm": "reinforce"}
-    assert ablations.items() <= listed["placeto"].items()
+    assert ablations.items() <= listed["placeto-2019"].items()
     assert "--set NAME=VALUE" in placeto("place", "--help").out
 
 
@@ -302,13 +313,17 @@ def test_the_settings_that_there_are_are_listed(placeto):
     ("method", "settings", "says"),
     [
         ("etf", ["rounds=2"], "etf has no settings; placers with settings: "),
-        ("placeto", ["pasing=none"], "there is no setting 'pasing'; settings: "),
-        ("placeto", ["passing=gat"], "passing is 'gat', expected rounds or sweep or none"),
-        ("placeto", ["rounds=two"], "rounds is 'two', expected a whole number"),
-        ("placeto", ["rounds"], "--set rounds: expected NAME=VALUE; settings of placeto: episodes"),
-        ("placeto", ["rounds="], "--set rounds=: expected NAME=VALUE"),
-        ("placeto", ["=2"], "--set =2: expected NAME=VALUE"),
-        ("placeto", ["rounds=2", "rounds=3"], "--set rounds=3: rounds is set twice"),
+        ("placeto-2019", ["pasing=none"], "there is no setting 'pasing'; settings: "),
+        ("placeto-2019", ["passing=gat"], "passing is 'gat', expected rounds or sweep or none"),
+        ("placeto-2019", ["rounds=two"], "rounds is 'two', expected a whole number"),
+        (
+            "placeto-2019",
+            ["rounds"],
+            "--set rounds: expected NAME=VALUE; settings of placeto-2019: ep",
+        ),
+        ("placeto-2019", ["rounds="], "--set rounds=: expected NAME=VALUE"),
+        ("placeto-2019", ["=2"], "--set =2: expected NAME=VALUE"),
+        ("placeto-2019", ["rounds=2", "rounds=3"], "--set rounds=3: rounds is set twice"),
         ("annealing", ["max_evaluations=0"], "max_evaluations is 0, expected 1 or more"),
     ],
 )

@@ -9,14 +9,17 @@ import pytest
 from placeto import save_cluster
 from placeto.cli.parsing import parse
 from placeto.cli.train import arguments_of
-from placeto.training import TrainingConfig, load_policy
-from placeto.training.config import ColocRLConfig, HierarchicalConfig, PairwiseConfig
+from placeto.models.colocrl.settings import ColocRLConfig
+from placeto.models.hierarchical.settings import HierarchicalConfig
+from placeto.models.placeto.settings import PlacetoConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.training import load_policy
 from placeto.zoo.families import members
 from tests.builders import make_cluster
 
 TRAIN = (
     *("train", "--graphs", "fork.json", "--cluster", "duo.yaml", "--grouping", "none", "-o", "run"),
-    *("--updates", "3", "--episodes", "2", "--rounds", "1"),
+    *("--agent", "placeto-2019", "--updates", "3", "--episodes", "2", "--rounds", "1"),
 )
 
 
@@ -53,7 +56,7 @@ def test_settings_reach_the_run(placeto, tmp_path):
     assert placeto(*TRAIN, *[flag.replace("_", "-") for flag in flags]).status == 0
     document = json.loads((tmp_path / "run" / "config.json").read_text())["training"]
     given = {"updates": 3, "episodes": 2, "rounds": 1} | options
-    assert document == TrainingConfig(**given).to_document()
+    assert document == Placeto2019Config(**given).to_document()
 
 
 def test_the_same_command_goes_on(placeto, tmp_path):
@@ -98,14 +101,14 @@ def test_validation_graphs_that_are_named(placeto, tmp_path):
     assert [row["graph"] for row in config["validation"]] == ["by hand"]
 
 
-@pytest.mark.parametrize("agent", ["pairwise", "colocrl", "hierarchical"])
+@pytest.mark.parametrize("agent", ["placeto", "colocrl", "hierarchical"])
 @pytest.mark.parametrize("form", [("--agent", "{}"), ("--agent={}",)])
 def test_each_agent_has_its_own_settings(agent, form):
     argv = [*TRAIN[:-2], *(text.format(agent) for text in form)]
     kind = arguments_of(argv)
     parsed = parse(kind, argv[1:], "placeto train")
     defaults = {
-        "pairwise": PairwiseConfig(),
+        "placeto": PlacetoConfig(),
         "colocrl": ColocRLConfig(),
         "hierarchical": HierarchicalConfig(),
     }
@@ -148,13 +151,13 @@ def test_an_interrupt_before_there_is_a_checkpoint_promises_none(placeto, monkey
         ([*TRAIN, "--updtes", "3"], "perhaps you meant: --updates"),
         (
             [*TRAIN, "--agent", "pairwse"],
-            "no agent 'pairwse'; agents: placeto",
+            "no agent 'pairwse'; agents: placeto, placeto-2019",
         ),
         (
             [*TRAIN, "--agent", "colocrl"],
-            "--rounds is no option of --agent colocrl, but of placeto,",
+            "--rounds is no option of --agent colocrl, but of placeto, p",
         ),
-        ([*TRAIN, "--hidden=3"], "--hidden is no option of --agent placeto, but of pairwise; see"),
+        ([*TRAIN, "--hidden=3"], "--hidden is no option of --agent placeto-2019, but of placeto"),
         ([*TRAIN, "--cluster", "duo.yaml", "trio.yaml"], "problems have 2, 3 devices"),
         (
             [*TRAIN, "--graphs", "family:cifar11"],
@@ -177,8 +180,8 @@ def test_an_interrupt_before_there_is_a_checkpoint_promises_none(placeto, monkey
             "algorithm ppo takes several gradient steps from one policy",
         ),
         (
-            [*TRAIN[:-2], "--agent", "pairwise", "--workers", "1", "--mode", "asynchronous"],
-            "the pairwise agent imitates a search before it learns",
+            [*TRAIN[:-2], "--agent", "placeto", "--workers", "1", "--mode", "asynchronous"],
+            "placeto imitates a search before it learns",
         ),
         ([*TRAIN, "--validate", "mnt"], "mnt: no such file, and no bundled name"),
         ([*TRAIN, "-o", "fork.json"], "fork.json: cannot be written: File exists"),

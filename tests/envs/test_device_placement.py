@@ -8,8 +8,9 @@ from gymnasium.utils.env_checker import check_env
 import placeto
 from placeto.cluster import Channel, Cluster, Device
 from placeto.envs import generator
-from placeto.features import node_features, static_features
-from placeto.simulation import penalised_time, simulate, simulate_many
+from placeto.envs.features import node_features, static_features
+from placeto.objective import penalised_time
+from placeto.simulation import simulate, simulate_many
 from tests.builders import make_cluster, make_graph
 
 

@@ -14,6 +14,7 @@ import placeto
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 STATED = re.compile(r"step time of (.+): ([0-9.]+) ms")
+HEURISTICS = ("single", "expert", "metis", "etf", "heft")
 
 
 def every_step_time(cluster, groups, **pins):
@@ -78,3 +79,9 @@ def test_masked_agent_learns_the_best_of_what_is_allowed():
     said = run("sb3_masked_ppo.py")
     assert said["the untrained agent"] > 1.1 * every.min()
     assert said["the trained agent"] == pytest.approx(every.min(), abs=0.05)
+
+
+def test_one_network_for_any_graph_is_ahead_of_the_heuristics_on_one_it_has_not_seen():
+    said = run("sb3_any_graph.py")
+    for graph in ("nmt", "rnnlm"):
+        assert said[graph] <= min(said[f"{graph} by {method}"] for method in HEURISTICS)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from placeto.errors import PlacetoError
 from placeto.extraction import extract, families
 from placeto.extraction.families import is_whole, make_family
 from placeto.extraction.result import Extraction
-from placeto.files import read_json, write_bytes, write_json
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_json, write_bytes, write_json
 from placeto.zoo.families import Member, members
 from placeto.zoo.folders import INDEX, family_graphs, graph_path, synthetic_member
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from placeto import PlacetoError
-from placeto.distributed import ray_session
 from placeto.extraction import ray_workers
 from placeto.extraction.families import make_family
 from placeto.extraction.ray_workers import Files, extract_members_with_ray
-from placeto.files import read_bytes
+from placeto.support.files import read_bytes
+from placeto.support.ray_session import ray_session
 from placeto.zoo.families import Member
 
 MEMBERS = [Member("cifar10", number, f"zoo:none?number={number}", "train") for number in range(5)]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from placeto.errors import PlacetoError
 from placeto.extraction import extract
 from placeto.extraction.bundled import SOURCES
 from placeto.graph import load_graph
+from placeto.support.errors import PlacetoError
 from tests.extraction.running import STEPS, losses, saved_run
 
 

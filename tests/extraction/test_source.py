@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from placeto.errors import PlacetoError
 from placeto.extraction.source import did_you_mean, parse_source, take_options
+from placeto.support.errors import PlacetoError
 
 
 def test_parts_and_types_of_a_source() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from placeto.errors import PlacetoError
 from placeto.extraction import extract
 from placeto.graph import load_graph
+from placeto.support.errors import PlacetoError
 from tests.extraction.running import STEPS, losses
 
 

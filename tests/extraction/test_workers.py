@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from placeto.errors import PlacetoError
 from placeto.extraction import workers
 from placeto.extraction.workers import extract_members
 from placeto.graph import load_graph
+from placeto.support.errors import PlacetoError
 from placeto.zoo.families import Member, members
 from tests.extraction.pretend_worker import (
     DIE,

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placeto import bundle
-from placeto.errors import PlacetoError
 from placeto.extraction import bundled, extract, zoo_source
 from placeto.graph import load_graph
+from placeto.support import bundle
+from placeto.support.errors import PlacetoError
 from tests.extraction.running import losses
 from tests.extraction.training_steps import tiny
 

@@ -7,7 +7,7 @@ import gymnasium as gym
 import torch
 from stable_baselines3.common.preprocessing import preprocess_obs
 from placeto.integrations.sb3 import GraphExtractor
-from placeto.models.observed import read_observations
+from placeto.models.placeto_2019.observed import read_observations
 
 torch.manual_seed(0)
 env = gym.make("placeto:DevicePlacement-v0", graph="nmt", cluster="k80x2", grouping=10)

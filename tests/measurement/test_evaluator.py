@@ -12,7 +12,8 @@ import pytest
 
 from placeto import PlacetoError, load_cluster
 from placeto.measurement import Effort, Measurement, MeasuringEvaluator, Runnable, Runtime
-from placeto.simulation import EvaluatedBatch, penalised_time, simulate
+from placeto.objective import penalised_time
+from placeto.simulation import EvaluatedBatch, simulate
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.measurement.conftest import split
 

@@ -20,12 +20,12 @@ from placeto import (
     load_cluster,
     simulate,
 )
-from placeto.launch import Launch
 from placeto.measurement import Effort, Runtime, RuntimeSettings
 from placeto.measurement.child import Child, ChildError, ChildTimeout
 from placeto.measurement.tasks import tasks_of
 from placeto.measurement.timeline import side_by_side
 from placeto.measurement.worker import serve
+from placeto.support.launch import Launch
 from tests.measurement.conftest import fitted, split
 
 SHORT = Effort(warm_up=1, steps=3, deadline_seconds=120)

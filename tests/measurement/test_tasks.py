@@ -3,8 +3,8 @@ import os
 import pytest
 
 from placeto import Channel, Cluster, Device, PlacetoError
-from placeto.launch import Launch
 from placeto.measurement.tasks import tasks_of
+from placeto.support.launch import Launch
 
 LOCAL = Launch()
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from placeto import simulate
-from placeto.files import read_json
 from placeto.measurement import Measurement
 from placeto.measurement.timeline import save_side_by_side, side_by_side
 from placeto.problem import PlacementProblem
+from placeto.support.files import read_json
 from tests.builders import make_graph
 from tests.measurement.traces import W0, W1, WORKERS, op, received, run_metadata
 

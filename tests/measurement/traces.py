@@ -3,7 +3,7 @@
 from typing import Any
 
 from placeto import Channel, Cluster, Device
-from placeto.launch import Launch
+from placeto.support.launch import Launch
 
 W0, W1 = (f"/job:worker/replica:0/task:{task}/device:CPU:0" for task in (0, 1))
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"

@@ -8,22 +8,24 @@ import pytest
 import torch
 from safetensors.numpy import load, save
 
-from placeto import PlacetoError, bundle
+from placeto import PlacetoError
 from placeto.envs import generator
-from placeto.features.groups import group_graph
-from placeto.models.pairwise import PairwisePolicy, PairwiseShape
-from placeto.models.policy import PlacetoPolicy, PolicyConfig
-from placeto.models.scoring import embedding_of
-from placeto.models.stored import bundled_policies, read_pairwise, read_policy
-from placeto.training.checkpoint import save_policy
+from placeto.envs.features.groups import group_graph
+from placeto.models.placeto.network import PlacetoPolicy, PlacetoShape
+from placeto.models.placeto.scoring import embedding_of
+from placeto.models.placeto.stored import read_placeto
+from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
+from placeto.models.stored import bundled_policies, read_policy, save_policy
+from placeto.support import bundle
 from tests.test_import import HEAVY, python
 
-SHAPE = PairwiseShape(hidden=6, embedding=3, width=4, rounds=2)
+SHAPE = PlacetoShape(hidden=6, embedding=3, width=4, rounds=2)
+CARD = {"kind": "placeto", **SHAPE.to_document()}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    save_policy(tmp_path, PairwisePolicy(SHAPE), {"updates": 5})
+    save_policy(tmp_path, PlacetoPolicy(SHAPE), {"updates": 5})
     return tmp_path
 
 
@@ -40,13 +42,13 @@ def change_arrays(folder, change):
 
 
 def test_what_was_saved_is_read_back(tmp_path):
-    policy = PairwisePolicy(SHAPE)
+    policy = PlacetoPolicy(SHAPE)
     torch.nn.init.normal_(policy.last.weight)
     save_policy(tmp_path, policy, {"updates": 5})
-    stored = read_pairwise(tmp_path)
+    stored = read_placeto(tmp_path)
     assert stored.source == str(tmp_path)
     assert stored.card["updates"] == 5
-    assert stored.card["policy"] == SHAPE.to_document()
+    assert stored.card["policy"] == CARD
     state = policy.state_dict()
     assert stored.arrays.keys() == state.keys()
     for name, array in stored.arrays.items():
@@ -64,7 +66,7 @@ def test_a_bundled_name_is_read_like_a_directory(folder, tmp_path_factory, monke
         shutil.copy(folder / f"policy{suffix}", policies / f"mine{suffix}")
     monkeypatch.setitem(bundle.FOLDERS, "policies", policies)
     assert bundled_policies() == ["mine"]
-    assert read_pairwise("mine").arrays.keys() == read_pairwise(folder).arrays.keys()
+    assert read_placeto("mine").arrays.keys() == read_placeto(folder).arrays.keys()
     with pytest.raises(PlacetoError, match=r"no bundled policy; bundled policies: mine$"):
         read_policy("mime")
 
@@ -72,14 +74,14 @@ def test_a_bundled_name_is_read_like_a_directory(folder, tmp_path_factory, monke
 def test_a_folder_that_is_called_like_a_bundled_policy_is_named_by_its_path(folder, monkeypatch):
     here = folder.parent / "here"
     here.mkdir()
-    shutil.copytree(folder, here / "pairwise")
+    shutil.copytree(folder, here / "placeto")
     monkeypatch.chdir(here)
-    shipped = read_policy("pairwise")
-    assert shipped.card != read_policy("./pairwise").card
-    assert read_policy("./pairwise").card["updates"] == 5
-    shutil.rmtree(here / "pairwise")
-    (here / "pairwise").mkdir()
-    assert read_policy("pairwise").card == shipped.card
+    shipped = read_policy("placeto")
+    assert shipped.card != read_policy("./placeto").card
+    assert read_policy("./placeto").card["updates"] == 5
+    shutil.rmtree(here / "placeto")
+    (here / "placeto").mkdir()
+    assert read_policy("placeto").card == shipped.card
 
 
 def test_every_bundled_policy_can_be_read():
@@ -90,12 +92,12 @@ def test_every_bundled_policy_can_be_read():
 
 def refused(folder, match):
     with pytest.raises(PlacetoError, match=match) as error:
-        read_pairwise(folder)
+        read_placeto(folder)
     assert "\n" not in str(error.value)
     assert str(folder) in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["nothing", "no/such/run", "x" * 5000, "../policies/pairwise"])
+@pytest.mark.parametrize("name", ["nothing", "no/such/run", "x" * 5000, "../policies/placeto"])
 def test_no_such_policy(name):
     refused(name, "no run directory, and no bundled policy")
 
@@ -128,17 +130,17 @@ def test_a_broken_card(folder, text, match):
 @pytest.mark.parametrize(
     ("shape", "match"),
     [
-        ({"kind": "pairwise"}, "hidden is None"),
-        (SHAPE.to_document() | {"rounds": 10**9}, "rounds is 1000000000, expected .* to 4096"),
-        (SHAPE.to_document() | {"rounds": True}, "rounds is True"),
-        (SHAPE.to_document() | {"hidden": 9}, "another shape than its card's: first.bias"),
-        (SHAPE.to_document() | {"hidden": "6"}, "hidden is '6'"),
-        (SHAPE.to_document() | {"width": None}, "width is None"),
-        (SHAPE.to_document() | {"rounds": "two"}, "rounds is 'two'"),
-        (SHAPE.to_document() | {"rounds": 0}, "rounds is 0"),
-        ({key: SHAPE.to_document()[key] for key in SHAPE.to_document() if key != "rounds"},
+        ({"kind": "placeto"}, "hidden is None"),
+        (CARD | {"rounds": 10**9}, "rounds is 1000000000, expected .* to 4096"),
+        (CARD | {"rounds": True}, "rounds is True"),
+        (CARD | {"hidden": 9}, "another shape than its card's: first.bias"),
+        (CARD | {"hidden": "6"}, "hidden is '6'"),
+        (CARD | {"width": None}, "width is None"),
+        (CARD | {"rounds": "two"}, "rounds is 'two'"),
+        (CARD | {"rounds": 0}, "rounds is 0"),
+        ({key: CARD[key] for key in CARD if key != "rounds"},
          "rounds is None"),
-        (SHAPE.to_document() | {"embedding": -3}, "embedding is -3"),
+        (CARD | {"embedding": -3}, "embedding is -3"),
     ],
 )  # fmt: skip
 def test_a_card_of_another_shape(folder, shape, match):
@@ -159,9 +161,9 @@ def test_weights_that_were_cut_off(folder):
 
 
 def test_another_kind_of_policy(tmp_path):
-    save_policy(tmp_path, PlacetoPolicy(PolicyConfig(num_devices=2)), {})
+    save_policy(tmp_path, Placeto2019Policy(Placeto2019Shape(num_devices=2)), {})
     assert read_policy(tmp_path).card["policy"]["num_devices"] == 2
-    refused(tmp_path, "is not a pairwise policy")
+    refused(tmp_path, "is a policy of placeto-2019")
 
 
 @pytest.mark.parametrize(
@@ -188,11 +190,11 @@ def test_arrays_that_do_not_fit(folder, change, match):
 
 def test_reading_and_scoring_load_no_framework(folder):
     code = (
-        "import sys, numpy as np; from placeto.models.stored import read_pairwise;"
-        "from placeto.models.scoring import embedding_of, score, weights_of;"
-        "from placeto.features.groups import group_graph; from placeto.envs import generator;"
-        "from placeto.features.pairs import GROUP_FEATURES, PAIR_FEATURES;"
-        f"stored = read_pairwise({str(folder)!r});"
+        "import sys, numpy as np; from placeto.models.placeto.stored import read_placeto;"
+        "from placeto.models.placeto.scoring import embedding_of, score, weights_of;"
+        "from placeto.envs.features.groups import group_graph; from placeto.envs import generator;"
+        "from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES;"
+        f"stored = read_placeto({str(folder)!r});"
         "table = embedding_of(stored.arrays, group_graph(generator.diamond()), 2);"
         "x = np.zeros((2, PAIR_FEATURES), np.float32); y = np.zeros(GROUP_FEATURES, np.float32);"
         "logits = np.ones(2);"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import PlacetoError, place, simulate
-from placeto.initial import all_on
+from placeto.heuristics.initial import all_on
 from placeto.placers import PLACERS, Incumbent, NotApplicable, Placer
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import pinned, problems

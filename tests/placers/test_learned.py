@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
+from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.placers import PLACERS, Incumbent, learned
 from placeto.placers.learned import for_few_groups
 from placeto.training import Trainer
-from placeto.training.config import HierarchicalConfig
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.test_every_placer import pinned
 
 AT_ONCE = ["colocrl", "hierarchical"]
-METHODS = [*AT_ONCE, "placeto"]
+METHODS = [*AT_ONCE, "placeto-2019"]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_the_learning_curve_has_a_point_an_update(nmt, method, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("method", "share"), [*((each, 0.8) for each in AT_ONCE), ("placeto", 0.75)]
+    ("method", "share"), [*((each, 0.8) for each in AT_ONCE), ("placeto-2019", 0.75)]
 )
 @pytest.mark.parametrize(("groups", "trainings"), [(31, 4), (32, 1)])
 def test_of_few_groups_four_agents_are_trained_each_by_its_own_schedule(
@@ -143,7 +143,7 @@ def test_an_interrupt_leaves_the_best_placement_so_far(nmt, method, monkeypatch,
     monkeypatch.setattr(learned, "simulate_many", interrupted)
     placement = place(nmt, method, budget_seconds=60)
     assert placement.interrupted
-    offered_first = ("single", "expert", "etf") if method == "placeto" else ()
+    offered_first = ("single", "expert", "etf") if method == "placeto-2019" else ()
     obvious = [place(nmt, other).step_time for other in offered_first]
     assert placement.step_time == min(*best, np.inf, *obvious)
 

@@ -3,10 +3,10 @@
 import pytest
 
 from placeto import PlacetoError
-from placeto.distributed import ray_session
 from placeto.envs import generator
 from placeto.placers import NotApplicable, parallel, place
 from placeto.placers.parallel import Search, place_all
+from placeto.support.ray_session import ray_session
 from tests.cli.conftest import folder, placeto  # noqa: F401
 
 PROBLEMS = [generator.fork(), generator.diamond(), generator.chain()]

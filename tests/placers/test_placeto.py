@@ -1,69 +1,358 @@
-"""The placer that trains an agent on the problem."""
+"""The placer `placeto`, with policies that were never trained."""
 
-import math
+import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from placeto import PlacementProblem, load_cluster, load_graph, place
+from placeto import PlacetoError, load_cluster, load_graph, simulate
 from placeto.envs import generator
-from placeto.placers import Incumbent, placeto
-from placeto.placers.configs import PLACETO, PlacetoConfig
+from placeto.heuristics.initial import all_on
+from placeto.models.stored import load_policy, save_policy
+from placeto.placers import Incumbent, learned
+from placeto.placers import placeto as placer
+from placeto.placers.configs import PlacetoPlacerConfig
+from placeto.problem import PlacementProblem
+from placeto.search import policy as playing
+from placeto.search.coarser import coarser
+from placeto.search.policy import guide, offer_drawn, offer_greedy, scattered, stored
+from placeto.simulation import simulate_many
+from placeto.training import Trainer
 from tests.builders import make_cluster, make_graph, make_problem
+from tests.models.placeto.pairs import drawn_policy
+from tests.strategies import pinned
 
 
 @pytest.fixture(scope="module")
-def nmt():
-    return PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 24)
+def policy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("policy")
+    save_policy(folder, drawn_policy(), {})
+    return str(folder)
 
 
-def test_improves_on_every_obvious_placement(nmt):
-    placement = place(nmt, "placeto", budget_seconds=4)
-    obvious = [place(nmt, method).step_time for method in ("single", "expert", "etf")]
-    assert placement.step_time < min(obvious)
-    assert placement.feasible
+def placed(problem, config, seed=0, budget=1e9, **options):
+    incumbent = Incumbent(problem, budget, **options)
+    placer.place_placeto(incumbent, np.random.default_rng(seed), config)
+    return incumbent
 
 
-@pytest.mark.parametrize("method", ["single", "expert", "etf"])
-@pytest.mark.parametrize("toy", [generator.chain, generator.fork, generator.diamond])
-def test_is_never_worse_than_what_it_starts_from(toy, method):
-    # So short that nothing is learned.
-    placement = place(toy(), "placeto", budget_seconds=1e-9)
-    assert placement.step_time <= place(toy(), method).step_time
+@settings(max_examples=40)
+@given(
+    problem=pinned(max_ops=16), samples=st.integers(0, 3), coarse_groups=st.sampled_from([3, 128])
+)
+def test_allowed_and_never_worse_than_one_device(policy, problem, samples, coarse_groups):
+    config = PlacetoPlacerConfig(policy, samples, 2, coarse_groups)
+    found = placed(problem, config)
+    assert problem.allowed[np.arange(problem.num_groups), found.devices].all()
+    for group, device in problem.pins.items():
+        assert found.devices[group] == device
+    schedule = simulate(problem, found.devices)
+    assert found.step_time == schedule.step_time
+    assert found.feasible == schedule.feasible
+    singles = np.array([all_on(problem, device) for device in range(problem.num_devices)])
+    outcomes = simulate_many(problem, singles)
+    if outcomes.feasible.any():
+        assert found.feasible
+        assert found.step_time <= outcomes.step_time[outcomes.feasible].min()
+    again = placed(problem, config)
+    assert again.devices.tolist() == found.devices.tolist()
+    assert again.evaluations == found.evaluations
 
 
-@pytest.mark.parametrize("groups", [128, 500])
-def test_the_budget_is_kept(groups):
-    problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x4"), groups)
-    placement = place(problem, "placeto", budget_seconds=3)
-    assert placement.wall_seconds < 3 + 2
+def test_the_seed_decides_what_is_drawn(policy):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    config = PlacetoPlacerConfig(policy, samples=4, batches=2)
+    first, same, other = (placed(problem, config, seed) for seed in (0, 0, 1))
+    assert first.devices.tolist() == same.devices.tolist()
+    assert [entry[::2] for entry in first.trace] == [entry[::2] for entry in same.trace]
+    assert [entry[::2] for entry in first.trace] != [entry[::2] for entry in other.trace]
 
 
-def test_of_few_groups_an_episode_moves_four_at_first():
-    names = [f"op{op}" for op in range(12)]
-    problem = make_problem(make_graph(dict.fromkeys(names, 1.0)), make_cluster(3))
-    odds = math.exp(placeto.for_few_groups(PlacetoConfig(), problem).keep)
-    assert 12 * 2 / (odds + 2) == pytest.approx(4)
-    assert placeto.for_few_groups(PlacetoConfig(keep=1.0), problem).keep == 1.0
-    assert placeto.for_few_groups(PlacetoConfig(), generator.chain()).keep == 0.0
+def test_the_number_of_draws_is_as_told_however_slow_the_machine(policy):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    config = PlacetoPlacerConfig(policy, samples=8, batches=2)
+    usual = placed(problem, config)
+    ticks = itertools.count()
+    slow = placed(problem, config, budget=1e9, clock=lambda: float(next(ticks)))
+    assert slow.devices.tolist() == usual.devices.tolist()
+    assert slow.evaluations == usual.evaluations
 
 
-def test_of_few_groups_entropy_is_worth_more(nmt):
-    config = PlacetoConfig(entropy_bonus=0.1)
-    names = [f"op{op}" for op in range(8)]
-    problem = make_problem(make_graph(dict.fromkeys(names, 1.0)), make_cluster(3))
-    assert placeto.for_few_groups(config, problem).entropy_bonus == pytest.approx(0.8)
-    assert placeto.for_few_groups(config, PlacementProblem(nmt.graph, nmt.cluster, 40)) == config
+@pytest.mark.parametrize(
+    ("cost", "expected"),
+    [(0.01, [4, 16, 16]), (0.0, [4, 16, 16]), (0.1, [4, 5, 5]), (0.2, [4, 2, 2]), (7.0, [4, 1, 1])],
+)
+def test_a_batch_takes_about_half_a_second(policy, monkeypatch, cost, expected):
+    assert batches(monkeypatch, PlacetoPlacerConfig(policy, samples=16), cost) == expected
+    assert batches(monkeypatch, PlacetoPlacerConfig(policy, 16, batches=3), cost) == [16, 16, 16]
 
 
-def test_the_budget_ends_a_gradient_step_too(nmt, monkeypatch):
-    # The budget is spent between the last placement of the episodes and the gradient.
-    incumbent = Incumbent(nmt, budget_seconds=1e9)
-    steps = []
-    monkeypatch.setattr("torch.optim.Adam.step", lambda self: steps.append(1))
-    monkeypatch.setattr(
-        "placeto.training.trainer.returns_to_go",
-        lambda rewards: setattr(incumbent, "budget_seconds", 0.0) or rewards,
+def batches(monkeypatch, config, cost):
+    """How many episodes the first three batches have, where each takes so many seconds."""
+    now, drawn = [0.0], []
+
+    def draw(incumbent, ready, starts, rng, draws, later):
+        drawn.append(len(starts))
+        now[0] += cost * len(starts)
+        if len(drawn) == 3:
+            now[0] = 1e9
+
+    monkeypatch.setattr(placer, "offer_drawn", draw)
+    placed(generator.diamond(), config, budget=1e6, clock=lambda: now[0])
+    return drawn
+
+
+def test_what_does_not_fit_on_one_device_is_split(policy):
+    names = [f"op{number}" for number in range(4)]
+    graph = make_graph(dict.fromkeys(names, 1.0), param_bytes=dict.fromkeys(names, 10))
+    problem = make_problem(graph, make_cluster(2, memory=20))
+    assert not simulate(problem, all_on(problem, 0)).feasible
+    assert placed(problem, PlacetoPlacerConfig(policy, samples=8, batches=4)).feasible
+
+
+def test_of_many_groups_several_are_placed_together_and_the_best_is_refined(monkeypatch):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 120)
+    events, greedy, drawn = [], placer.offer_greedy, placer.offer_drawn
+
+    def offer_greedy(incumbent, ready, start):
+        before = incumbent.step_time
+        greedy(incumbent, ready, start)
+        events.append((incumbent.problem.num_groups, start, before, incumbent.step_time))
+
+    def offer_drawn(incumbent, *arguments):
+        before = incumbent.step_time
+        drawn(incumbent, *arguments)
+        events.append((0, None, before, incumbent.step_time))
+
+    for module in (placer, playing):  # what refines is of the other
+        monkeypatch.setattr(module, "offer_greedy", offer_greedy)
+    monkeypatch.setattr(placer, "offer_drawn", offer_drawn)
+    found = placed(problem, PlacetoPlacerConfig(samples=4, batches=8, coarse_groups=20))
+    assert [groups for groups, *_ in events[:2]] == [20, 120]
+    group_of = coarser(problem, 20)[1]
+    refined = 1
+    for (groups, _, before, now), then in itertools.pairwise([*events[1:], (0, None, 0, 0)]):
+        # What improves nothing with few groups leaves nothing to refine.
+        if groups == 0:
+            assert (then[0] == 120) == (now < before)
+            refined += now < before
+    assert refined > 1
+    for groups, start, _, now in events:
+        if groups == 120:
+            coarse = [start[group_of == group] for group in range(20)]
+            assert all(len(set(devices)) == 1 for devices in coarse)
+            assert now <= simulate(problem, start).step_time
+    assert found.step_time == min(now for groups, *_, now in events if groups == 120)
+
+
+@pytest.mark.parametrize(("budget", "swept"), [(41.0, [10]), (42.0, [10, 40])])
+def test_a_sweep_that_the_budget_is_too_short_for_is_left_out(policy, monkeypatch, budget, swept):
+    now, groups, greedy, offer = [0.0], [], placer.offer_greedy, Incumbent.offer
+
+    def slow_offer(incumbent, devices):
+        now[0] += 1.0
+        return offer(incumbent, devices)
+
+    def offer_greedy(incumbent, *arguments):
+        groups.append(incumbent.problem.num_groups)
+        greedy(incumbent, *arguments)
+
+    monkeypatch.setattr(Incumbent, "offer", slow_offer)
+    for module in (placer, playing):  # what refines is of the other
+        monkeypatch.setattr(module, "offer_greedy", offer_greedy)
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 40)
+    config = PlacetoPlacerConfig(policy, samples=0, coarse_groups=10, fine_tune=0)
+    placed(problem, config, budget=budget, clock=lambda: now[0])
+    assert groups == swept
+
+
+def test_nothing_more_is_drawn_once_the_budget_is_spent(policy):
+    class Clock:
+        now = 0.0
+
+        def __call__(self):
+            return self.now
+
+    clock, said = Clock(), []
+
+    def progress(message):
+        said.append(message)
+        clock.now += 1.0
+
+    config = PlacetoPlacerConfig(policy, samples=2, fine_tune=0)
+    found = placed(generator.diamond(), config, budget=2.5, clock=clock, progress=progress)
+    assert len(said) == 3
+    assert found.step_time <= 60e-3
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_greedy_sweeps_end_where_they_no_longer_improve(policy, monkeypatch, start):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    sweeps, original = [], playing.play
+
+    def play(problem, ready, start, noise, **options):
+        sweeps.append((start, original(problem, ready, start, noise, **options)))
+        return sweeps[-1][1]
+
+    monkeypatch.setattr(playing, "play", play)
+    incumbent = Incumbent(problem, 1e9)
+    offer_greedy(incumbent, guide(stored(policy), problem), all_on(problem, start))
+    costs = [float(played.best_cost[0]) for _, played in sweeps]
+    assert len(costs) >= 2
+    assert all(later < earlier for earlier, later in itertools.pairwise(costs[:-1]))
+    assert costs[-1] >= costs[-2], "the last one is the first that improves nothing"
+    for (_, before), (begins, _) in itertools.pairwise(sweeps):
+        assert begins.tolist() == before.best.tolist()
+    assert incumbent.step_time == min(costs)
+
+
+def test_no_sweep_begins_once_the_budget_is_spent(policy, monkeypatch):
+    monkeypatch.setattr(placer, "offer_greedy", lambda *arguments: pytest.fail("too late"))
+    ticks = itertools.count()
+    problem = generator.diamond()
+    found = placed(
+        problem, PlacetoPlacerConfig(policy), budget=0.5, clock=lambda: float(next(ticks))
     )
-    placeto.place_placeto(incumbent, np.random.default_rng(0), PLACETO.default)
-    assert steps == []
+    assert found.step_time == pytest.approx(60e-3)
+
+
+def test_evaluations_count_all_that_was_simulated(policy):
+    problem = make_problem(make_graph({"a": 1.0}), make_cluster(1))
+    found = placed(problem, PlacetoPlacerConfig(policy, samples=3, batches=2))
+    # The one device; two greedy sweeps, the second to see that nothing improves; three episodes of
+    # four sweeps, twice.
+    assert found.evaluations == 1 + 2 + 2 * 3 * 4
+
+
+def test_an_episode_goes_on_from_the_best_of_its_last_sweep(policy, monkeypatch):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    incumbent, rng = Incumbent(problem, 1e9), np.random.default_rng(0)
+    starts = scattered(problem, all_on(problem, 0), rng, 5)
+    sweeps, original = [], playing.play
+
+    def play(problem, ready, start, noise, *, decided, **options):
+        played = original(problem, ready, start, noise, decided=decided, **options)
+        sweeps.append((start, np.abs(noise).max(), decided, played))
+        return played
+
+    monkeypatch.setattr(playing, "play", play)
+    offer_drawn(incumbent, guide(stored(policy), problem), starts, rng, (1.0, 0.1, 0.0))
+    assert [decided for _, _, decided, _ in sweeps] == [False, True, True]
+    assert sweeps[0][0] is starts
+    for (_, _, _, before), (start, *_) in itertools.pairwise(sweeps):
+        assert (start == before.best).all()
+    # Gumbel draws: some of 600 are above 3, none is above 30.
+    assert [3 < sweeps[0][1] < 30, 0.3 < sweeps[1][1] < 3, sweeps[2][1] == 0] == [True] * 3
+    played = [sweep[3] for sweep in sweeps]
+    assert incumbent.step_time == min(
+        simulate(problem, devices).step_time for sweep in played for devices in sweep.best
+    )
+
+
+def test_in_turn_from_the_best_device_and_from_the_best_placement_known(policy, monkeypatch):
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    begun, original = [], placer.offer_drawn
+
+    def drawn(incumbent, ready, starts, rng, draws, later):
+        begun.append((starts[0].tolist(), incumbent.devices.tolist(), later))
+        original(incumbent, ready, starts, rng, draws, later)
+
+    monkeypatch.setattr(placer, "offer_drawn", drawn)
+    placed(problem, PlacetoPlacerConfig(policy, samples=4, batches=4))
+    single = all_on(problem, 0).tolist()
+    assert [start for start, _, later in begun if not later] == [single, single]
+    assert [later for *_, later in begun] == [False, True, False, True]
+    for start, best, later in begun:
+        assert start == (best if later else single)
+    assert begun[1][0] != single
+
+
+def test_no_sweep_is_begun_once_the_budget_is_spent(policy):
+    problem = generator.diamond()
+    ready = guide(stored(policy), problem)
+    incumbent = Incumbent(problem, 0.0)
+    starts = all_on(problem, 0)[None]
+    offer_drawn(incumbent, ready, starts, np.random.default_rng(0), (0.0, 0.0))
+    whole = Incumbent(problem, 1e9)
+    offer_drawn(whole, ready, starts, np.random.default_rng(0), (0.0, 0.0))
+    assert 0 < incumbent.evaluations < whole.evaluations
+
+
+def test_every_other_start_is_random():
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    start = all_on(problem, 2)
+    starts = scattered(problem, start, np.random.default_rng(0), 5)
+    assert (starts[::2] == start).all()
+    assert set(starts[1]) == set(starts[3]) == {0, 1, 2, 3}
+    assert (starts[1] != starts[3]).any()
+
+
+@pytest.mark.parametrize(("share", "drawn", "trained"), [(0.0, 10, 0), (0.5, 5, 5), (1.0, 0, 10)])
+def test_the_last_share_of_the_budget_is_training(monkeypatch, share, drawn, trained):
+    now, counts = [0.0], {"drawn": 0, "trained": 0}
+
+    def draw(*arguments):
+        counts["drawn"] += 1
+        now[0] += 1.0
+
+    class Training(Trainer):
+        def step(self, progress=None):
+            assert progress == pytest.approx(counts["trained"] / max(trained, 1))
+            counts["trained"] += 1
+            now[0] += 1.0
+            return super().step(progress)
+
+    monkeypatch.setattr(placer, "offer_drawn", draw)
+    monkeypatch.setattr(learned, "Trainer", Training)
+    problem = generator.diamond()
+    found = placed(problem, PlacetoPlacerConfig(fine_tune=share), budget=10.0, clock=lambda: now[0])
+    assert counts == {"drawn": drawn, "trained": trained}
+    assert len(found.learning) == max(trained - 1, 0), "the last one is cut short by the budget"
+
+
+def test_training_begins_with_the_policy_and_changes_it(monkeypatch):
+    """In turn from the best device and the best placement; what it plays is offered."""
+    seen = []
+
+    class Training(Trainer):
+        def step(self, progress=None):
+            weights = {name: t.clone() for name, t in self.policy.state_dict().items()}
+            seen.append((weights, self._starts[0].copy()))
+            return super().step(progress)
+
+    monkeypatch.setattr(learned, "Trainer", Training)
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
+    ticks = itertools.count()
+    config = PlacetoPlacerConfig(fine_tune=1.0)
+    found = placed(problem, config, budget=400.0, clock=lambda: float(next(ticks)))
+    shipped = load_policy("placeto").state_dict()
+    assert all((seen[0][0][name] == shipped[name]).all() for name in shipped)
+    assert any((seen[1][0][name] != shipped[name]).any() for name in shipped)
+    single = all_on(problem, 0)
+    assert len(seen) > 2 * placer.UPDATES_A_START
+    for number, (_, start) in enumerate(seen):
+        later = number // placer.UPDATES_A_START % 2 == 1
+        assert (start == single).all() != later
+    assert found.evaluations > 30 * 16
+
+
+def test_no_such_policy():
+    with pytest.raises(PlacetoError, match="no bundled policy"):
+        placed(generator.diamond(), PlacetoPlacerConfig("nothing"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ({"samples": -1}, "samples is -1, expected 0 or more"),
+        ({"batches": -2}, "batches is -2, expected 0 or more"),
+        ({"coarse_groups": 0}, "coarse_groups is 0, expected 1 or more"),
+        ({"fine_tune": 1.5}, "fine_tune is 1.5, expected from 0 to 1"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0, expected more than 0"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong, expected):
+    with pytest.raises(PlacetoError, match=expected):
+        PlacetoPlacerConfig(**wrong)

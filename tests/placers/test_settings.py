@@ -9,11 +9,11 @@ import pytest
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
-from placeto.initial import initial_placement
+from placeto.heuristics.initial import initial_placement
 from placeto.placers import PLACERS, learned
 from placeto.placers.settings import Configurable
 
-LEARNED = ["colocrl", "hierarchical", "placeto"]
+LEARNED = ["colocrl", "hierarchical", "placeto-2019"]
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def test_values_of_other_types_are_refused(settings):
         ("etf", {"rounds": 2}, "etf has no settings; placers with settings: "),
         ("annealing", {"restart": 2}, "'restart'; settings: max_eval"),
         ("annealing", {"candidates": 0}, "candidates is 0, expected 1 or more"),
-        ("placeto", {"rounds": 0}, "rounds is 0, expected a whole number from 1"),
-        ("placeto", {"passing": "gat"}, "passing is 'gat', expected rounds or sweep or none"),
+        ("placeto-2019", {"rounds": 0}, "rounds is 0, expected a whole number from 1"),
+        ("placeto-2019", {"passing": "gat"}, "passing is 'gat', expected rounds or sweep or none"),
         ("colocrl", {"passing": "none"}, "there is no setting 'passing'; settings: episodes"),
         *[(method, {"updates": 3}, "there is no setting 'updates'") for method in LEARNED],
         *[(method, {"seed": 3}, "there is no setting 'seed'") for method in LEARNED],
@@ -120,8 +120,8 @@ def test_what_cannot_be_set_is_one_line(method, settings, says):
     [
         ("colocrl", {"width": 5, "algorithm": "ppo"}),
         ("hierarchical", {"clusters": 2, "learning_rate": 1e-4}),
-        ("placeto", {"passing": "none", "pooling": "all", "reward": "terminal"}),
-        ("placeto", {"traversal": "random", "sweeps": 2, "algorithm": "ppo"}),
+        ("placeto-2019", {"passing": "none", "pooling": "all", "reward": "terminal"}),
+        ("placeto-2019", {"traversal": "random", "sweeps": 2, "algorithm": "ppo"}),
     ],
 )
 def test_settings_reach_the_training(method, settings, monkeypatch):
@@ -176,9 +176,9 @@ def test_placeto_starts_from_one_placement_if_told_to(nmt, start, monkeypatch):
             raise KeyboardInterrupt
         return initial_placement(problem, how, rng)
 
-    monkeypatch.setattr("placeto.training.rollout.initial_placement", spy)
+    monkeypatch.setattr("placeto.models.placeto_2019.play.initial_placement", spy)
     settings = {"initial_placement": start, "width": 4, "rounds": 1, "episodes": 2}
-    placement = place(nmt, "placeto", budget_seconds=600, settings=settings)
+    placement = place(nmt, "placeto-2019", budget_seconds=600, settings=settings)
     assert starts == [start] * 5
     here = initial_placement(nmt, start, np.random.default_rng(0))
     # Nothing but where the episodes start was offered before they went on from there.

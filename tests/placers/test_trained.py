@@ -9,27 +9,29 @@ import torch
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
-from placeto.features.groups import group_graph
-from placeto.models.pairwise import PairwisePolicy, PairwiseShape
-from placeto.placers.base import Incumbent, NotApplicable
-from placeto.placers.coarser import coarser
-from placeto.placers.pairwise import offer_greedy
+from placeto.envs.features.groups import group_graph
+from placeto.models.placeto.network import PlacetoPolicy, PlacetoShape
+from placeto.models.placeto.settings import PlacetoConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.models.stored import Trained
 from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
-from placeto.training import TrainingConfig, save_policy
-from placeto.training.config import PairwiseConfig
-from placeto.training.trained import Trained
+from placeto.search.coarser import coarser
+from placeto.search.incumbent import Incumbent
+from placeto.search.policy import offer_greedy
+from placeto.support.errors import NotApplicable
+from placeto.training import save_policy
 from placeto.training.trainer import Trainer
 from tests.training.test_validation import policy_that
 
-CONFIG = TrainingConfig(episodes=4, rounds=1, width=4, keep=0.0)
+CONFIG = Placeto2019Config(episodes=4, rounds=1, width=4, keep=0.0)
 TO_THE_FAST_DEVICE = Trained(policy_that(1), CONFIG, {})
 
 
 def pairwise():
-    """A pairwise policy that is not indifferent."""
+    """A policy that is not indifferent."""
     torch.manual_seed(3)
-    config = PairwiseConfig(hidden=8, embedding=2, width=4, rounds=1, episodes=4)
-    policy = PairwisePolicy(PairwiseShape(hidden=8, embedding=2, width=4, rounds=1))
+    config = PlacetoConfig(hidden=8, embedding=2, width=4, rounds=1, episodes=4)
+    policy = PlacetoPolicy(PlacetoShape(hidden=8, embedding=2, width=4, rounds=1))
     torch.nn.init.normal_(policy.last.weight)
     return Trained(policy, config, {})
 
@@ -105,19 +107,19 @@ MANY_GROUPS = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 200)
 
 @pytest.mark.parametrize("samples", [0, 3])
 @pytest.mark.parametrize("problem", [generator.unequal(), generator.diamond(), MANY_GROUPS])
-def test_a_pairwise_policy_does_what_its_placer_does(tmp_path, problem, samples):
+def test_a_policy_that_guides_does_what_its_placer_does(tmp_path, problem, samples):
     trained = pairwise()
     save_policy(tmp_path, trained.policy, {})
     incumbent = Incumbent(problem, math.inf)
     place_zero_shot(incumbent, trained, 0, 1 + samples, refined=True)
     settings = {"policy": str(tmp_path), "samples": samples, "batches": 1}
-    placed = place(problem, "pairwise", seed=0, settings=settings)
+    placed = place(problem, "placeto", seed=0, settings=settings)
     assert incumbent.step_time == placed.step_time
     assert incumbent.devices.tolist() == placed.devices.tolist()
     assert incumbent.evaluations == placed.evaluations
 
 
-def test_samples_of_a_pairwise_policy(monkeypatch):
+def test_samples_of_a_policy_that_guides(monkeypatch):
     asked = []
     monkeypatch.setattr(
         "placeto.placers.trained.offer_drawn",
@@ -142,14 +144,16 @@ def test_samples_of_a_pairwise_policy(monkeypatch):
     assert starts[1] != starts[3]
 
 
-def test_further_sweeps_are_of_pairwise_policies():
-    with pytest.raises(NotApplicable, match="only what a pairwise policy finds"):
+def test_further_sweeps_are_of_policies_that_guide():
+    with pytest.raises(
+        NotApplicable, match="further sweeps refine what a policy finds that guides"
+    ):
         place_zero_shot(
             Incumbent(generator.unequal(), math.inf), TO_THE_FAST_DEVICE, 0, 2, refined=True
         )
 
 
-def test_a_pairwise_policy_is_fine_tuned_and_is_no_worse_for_it(played):
+def test_a_policy_that_guides_is_fine_tuned_and_is_no_worse_for_it(played):
     trained = pairwise()
     zero_shot = Incumbent(generator.diamond(), math.inf)
     place_zero_shot(zero_shot, trained, seed=0)
@@ -161,7 +165,7 @@ def test_a_pairwise_policy_is_fine_tuned_and_is_no_worse_for_it(played):
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_a_pairwise_policy_is_trained_with_few_groups_and_refines_the_best_of_them(
+def test_a_policy_that_guides_is_trained_with_few_groups_and_refines_the_best_of_them(
     monkeypatch, fresh
 ):
     sizes, kept = [], []
@@ -177,7 +181,7 @@ def test_a_pairwise_policy_is_trained_with_few_groups_and_refines_the_best_of_th
         kept.append((incumbent, ready, start))
         return offer_greedy(incumbent, ready, start)
 
-    monkeypatch.setattr("placeto.placers.pairwise.offer_greedy", offered)  # what refines
+    monkeypatch.setattr("placeto.search.policy.offer_greedy", offered)  # what refines
     trained = pairwise()
     incumbent = Incumbent(MANY_GROUPS, math.inf)
     if fresh:

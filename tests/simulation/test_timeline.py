@@ -9,8 +9,8 @@ from hypothesis import assume, given
 
 import placeto
 from placeto import PlacementProblem, PlacetoError, simulate
-from placeto.files import read_json
 from placeto.simulation import save_timeline, timeline
+from placeto.support.files import read_json
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import placed
 

@@ -6,22 +6,22 @@ import torch
 
 from placeto import PlacetoError
 from placeto.envs import generator
-from placeto.features import num_node_features
-from placeto.models.policy import PlacetoPolicy, PolicyConfig
-from placeto.models.structure import structure
+from placeto.envs.features import num_node_features
+from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
+from placeto.models.placeto_2019.structure import structure
 from placeto.training import load_policy, save_policy
 from placeto.training.checkpoint import load_state, save_state
 
 SHAPES = [
-    PolicyConfig(num_devices=2, width=4, rounds=3, keep=0.25),
-    PolicyConfig(num_devices=2, width=6, passing="sweep"),
-    PolicyConfig(num_devices=2, width=4, passing="none", pooling="all"),
+    Placeto2019Shape(num_devices=2, width=4, rounds=3, keep=0.25),
+    Placeto2019Shape(num_devices=2, width=6, passing="sweep"),
+    Placeto2019Shape(num_devices=2, width=4, passing="none", pooling="all"),
 ]
 
 
 @pytest.mark.parametrize("config", SHAPES)
 def test_a_policy_comes_back_as_it_was(tmp_path, config):
-    policy = PlacetoPolicy(config)
+    policy = Placeto2019Policy(config)
     save_policy(tmp_path, policy, {"graphs": ["diamond"]})
     loaded = load_policy(str(tmp_path))
     assert loaded.config == config
@@ -35,7 +35,7 @@ def test_equal_policies_make_equal_files(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         torch.manual_seed(7)
-        save_policy(tmp_path / name, PlacetoPolicy(SHAPES[0]), {})
+        save_policy(tmp_path / name, Placeto2019Policy(SHAPES[0]), {})
     for name in ("policy.safetensors", "policy.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
@@ -66,7 +66,7 @@ def test_equal_policies_make_equal_files(tmp_path):
     ],
 )
 def test_broken_policies_are_one_line(tmp_path, name, change, says):
-    save_policy(tmp_path, PlacetoPolicy(SHAPES[0]), {})
+    save_policy(tmp_path, Placeto2019Policy(SHAPES[0]), {})
     path = tmp_path / name
     data = change(path.read_bytes())
     if data is None:

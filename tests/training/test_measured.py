@@ -7,12 +7,12 @@ import numpy as np
 
 from placeto.envs import generator
 from placeto.measurement import Measurement, MeasuringEvaluator, Runnable
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.simulation import simulate
-from placeto.training import TrainingConfig
 from placeto.training.run import train
 
 NOTHING = Runnable(Path("none"), "", (), (), "")
-CONFIG = TrainingConfig(
+CONFIG = Placeto2019Config(
     updates=60,
     episodes=8,
     learning_rate=5e-3,

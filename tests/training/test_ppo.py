@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from placeto.envs import generator
-from placeto.training import Trainer, TrainingConfig, ppo, train
-from placeto.training.config import ColocRLConfig, HierarchicalConfig
+from placeto.models.colocrl.settings import ColocRLConfig
+from placeto.models.hierarchical.settings import HierarchicalConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.training import Trainer, ppo, train
 from tests.training.test_reinforce import played, step_up
 from tests.training.test_run import CONFIG, PROBLEMS, content, interrupt_at, stop_after
 from tests.training.test_trainer import (
@@ -20,7 +22,7 @@ from tests.training.test_trainer import (
 )
 
 SMALL = [
-    TrainingConfig(episodes=4, rounds=1, width=4, initial_placement="random"),
+    Placeto2019Config(episodes=4, rounds=1, width=4, initial_placement="random"),
     ColocRLConfig(episodes=4, width=3),
     HierarchicalConfig(episodes=4, width=3, clusters=3),
 ]

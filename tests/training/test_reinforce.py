@@ -4,16 +4,16 @@ import torch
 
 from placeto.envs import generator
 from placeto.models.choices import masked
-from placeto.models.structure import structure
+from placeto.models.placeto_2019.agent import Placeto2019Agent
+from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.models.placeto_2019.structure import structure
 from placeto.simulation import simulate_many
-from placeto.training import TrainingConfig
-from placeto.training.placeto import PlacetoAgent
 from placeto.training.reinforce import Baselines, returns_to_go, update
 
 
 def played(problem, **options):
     """An agent, and five episodes of it."""
-    agent = PlacetoAgent([problem], TrainingConfig(**options), simulate_many)
+    agent = Placeto2019Agent([problem], Placeto2019Config(**options), simulate_many)
     return agent, agent.roll_out(0, np.random.default_rng(0), episodes=5)
 
 
@@ -35,7 +35,7 @@ def test_returns_to_go_by_hand():
 
 
 def test_baseline_is_the_mean_of_the_last_episodes_of_the_problem():
-    baselines = Baselines(TrainingConfig(baseline_episodes=3))
+    baselines = Baselines(Placeto2019Config(baseline_episodes=3))
     first = baselines.advantages("a", np.array([[1.0, 3.0]]))
     assert first.tolist() == [[-1.0, 1.0]]
     second = baselines.advantages("a", np.array([[5.0, 7.0]]))
@@ -45,7 +45,7 @@ def test_baseline_is_the_mean_of_the_last_episodes_of_the_problem():
 
 
 def test_moving_baseline_is_an_average_that_forgets():
-    baselines = Baselines(TrainingConfig(baseline="moving", baseline_decay=0.75))
+    baselines = Baselines(Placeto2019Config(baseline="moving", baseline_decay=0.75))
     first = baselines.advantages("a", np.array([[1.0, 3.0], [0.0, 0.0]]))
     assert first.tolist() == [[-1.0, 1.0], [0.0, 0.0]]
     second = baselines.advantages("a", np.array([[6.0, 4.0], [8.0, 8.0]]))

@@ -16,10 +16,11 @@ from safetensors.torch import load as load_tensors
 
 from placeto import PlacetoError
 from placeto.envs import generator
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.problem import PlacementProblem
-from placeto.training import Trainer, TrainingConfig, load_policy, train
+from placeto.training import Trainer, load_policy, train
 
-CONFIG = TrainingConfig(
+CONFIG = Placeto2019Config(
     updates=6, episodes=4, rounds=1, width=4, initial_placement="random", checkpoint_every=2
 )
 PROBLEMS = [generator.fork(), generator.diamond()]
@@ -122,7 +123,7 @@ def test_a_run_that_is_continued_is_the_run_that_was_not_stopped(tmp_path, whole
 def test_an_interrupt_inside_an_update_undoes_that_update(tmp_path, whole, monkeypatch, where):
     with monkeypatch.context() as patch:
         if where == "rollout":
-            stop_after(patch, "placeto.training.placeto.roll_out", 4)
+            stop_after(patch, "placeto.models.placeto_2019.agent.roll_out", 4)
         elif where == "optimizer":  # weights are changed, counters are not
             stop_after(patch, "torch.optim.Adam.step", 4)
         else:  # the update is over, its metrics are not written
@@ -215,7 +216,7 @@ def test_a_run_that_is_over_is_left_as_it_is(tmp_path):
 
 def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
     train(PROBLEMS, CONFIG, tmp_path)
-    longer = TrainingConfig(**CONFIG.to_document() | {"updates": 8})
+    longer = Placeto2019Config(**CONFIG.to_document() | {"updates": 8})
     assert train(PROBLEMS, longer, tmp_path).updates == 8
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 8
     assert json.loads((tmp_path / "config.json").read_text())["training"]["updates"] == 8
@@ -235,7 +236,7 @@ def test_a_directory_with_another_run_is_an_error(tmp_path, problems, changed, s
     train(PROBLEMS, CONFIG, tmp_path)
     before = content(tmp_path)
     with pytest.raises(PlacetoError, match=says):
-        train(problems, TrainingConfig(**CONFIG.to_document() | changed), tmp_path)
+        train(problems, Placeto2019Config(**CONFIG.to_document() | changed), tmp_path)
     assert content(tmp_path) == before
 
 

@@ -7,10 +7,11 @@ import torch
 
 from placeto import PlacetoError, load_cluster, load_graph
 from placeto.envs import generator
-from placeto.initial import random_placement
+from placeto.heuristics.initial import random_placement
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.problem import PlacementProblem
 from placeto.simulation import EvaluatedBatch, step_times
-from placeto.training import Trainer, TrainingConfig
+from placeto.training import Trainer
 
 TOYS = [generator.chain, generator.fork, generator.diamond, generator.unequal]
 # Much entropy at first: with little, some seeds settle for one device on the diamond.
@@ -34,7 +35,7 @@ def best_step_time(problem):
 def trainer_from_a_random_start(toy, seed, **changed):
     problem = toy()
     start = random_placement(problem, np.random.default_rng(seed))
-    return Trainer([problem], TrainingConfig(seed=seed, **SETTINGS | changed), starts=[start])
+    return Trainer([problem], Placeto2019Config(seed=seed, **SETTINGS | changed), starts=[start])
 
 
 def goes_to(trainer):
@@ -61,7 +62,7 @@ def test_without_training_it_does_not():
 
 def test_one_policy_for_two_graphs():
     problems = [generator.fork(), generator.diamond()]
-    trainer = Trainer(problems, TrainingConfig(updates=4, episodes=3, rounds=2))
+    trainer = Trainer(problems, Placeto2019Config(updates=4, episodes=3, rounds=2))
     reports = [trainer.step() for _ in range(4)]
     assert [report.graph for report in reports] == ["fork", "diamond", "fork", "diamond"]
     assert [report.update for report in reports] == [1, 2, 3, 4]
@@ -71,7 +72,7 @@ def test_one_policy_for_two_graphs():
 
 
 def test_schedules_are_linear():
-    config = TrainingConfig(updates=5, episodes=2, learning_rate=5e-3, final_learning_rate=1e-3)
+    config = Placeto2019Config(updates=5, episodes=2, learning_rate=5e-3, final_learning_rate=1e-3)
     trainer = Trainer([generator.fork()], config)
     rates = [trainer.step().learning_rate for _ in range(5)]
     assert rates == pytest.approx([5e-3, 4e-3, 3e-3, 2e-3, 1e-3])
@@ -85,7 +86,7 @@ def test_schedules_are_linear():
     [("rounds", "partition"), ("sweep", "partition"), ("none", "all"), ("sweep", "all")],
 )
 def test_every_variant_changes_every_weight(reward, traversal, passing, pooling):
-    config = TrainingConfig(
+    config = Placeto2019Config(
         updates=1, episodes=4, passing=passing, pooling=pooling, reward=reward,
         traversal=traversal, sweeps=2, initial_placement="random", keep=0.5,
     )  # fmt: skip
@@ -103,7 +104,7 @@ def test_pins_and_missing_kernels_are_obeyed():
     seen = []
     trainer = Trainer(
         [problem],
-        TrainingConfig(updates=2, episodes=4, initial_placement="random", keep=0.0),
+        Placeto2019Config(updates=2, episodes=4, initial_placement="random", keep=0.0),
         visit=lambda problem, devices, outcomes: seen.append(devices.copy()),
     )
     trainer.step()
@@ -117,7 +118,7 @@ def test_pins_and_missing_kernels_are_obeyed():
 def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
     # 2 sweeps of 128 groups in 4 episodes: 8 parts of the gradient.
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 128)
-    config = TrainingConfig(updates=2, episodes=4, sweeps=2, rounds=1, width=4)
+    config = Placeto2019Config(updates=2, episodes=4, sweeps=2, rounds=1, width=4)
     weights = []
     before = torch.get_num_threads()
     for count in (1, threads):
@@ -139,7 +140,7 @@ def test_what_ends_a_gradient_step_leaves_the_policy_and_no_thread():
             raise KeyboardInterrupt
 
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), "auto")
-    trainer = Trainer([problem], TrainingConfig(episodes=4, rounds=1, width=4), tick=stop)
+    trainer = Trainer([problem], Placeto2019Config(episodes=4, rounds=1, width=4), tick=stop)
     state, running = trainer.state()["policy"], threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         trainer.step()
@@ -156,8 +157,8 @@ def test_placements_of_a_problem_are_kept_from_update_to_update(monkeypatch):
             made.append((problem.graph.name, batch))
             super().__init__(problem, batch, evaluate)
 
-    monkeypatch.setattr("placeto.training.placeto.EvaluatedBatch", Counted)
-    config = TrainingConfig(updates=8, episodes=3, rounds=1, initial_placement="random")
+    monkeypatch.setattr("placeto.models.placeto_2019.agent.EvaluatedBatch", Counted)
+    config = Placeto2019Config(updates=8, episodes=3, rounds=1, initial_placement="random")
     trainer = Trainer([generator.fork(), generator.diamond()], config)
     for _ in range(4):
         trainer.step()
@@ -168,7 +169,7 @@ def test_placements_of_a_problem_are_kept_from_update_to_update(monkeypatch):
 
 
 def test_a_state_is_a_copy_and_brings_back_all():
-    config = TrainingConfig(updates=9, episodes=3, rounds=2, initial_placement="random")
+    config = Placeto2019Config(updates=9, episodes=3, rounds=2, initial_placement="random")
     trainer = Trainer([generator.fork(), generator.diamond()], config)
     for _ in range(3):
         trainer.step()
@@ -198,7 +199,7 @@ def comparable(report):
     ],
 )
 def test_a_state_that_does_not_fit_is_an_error(broken):
-    trainer = Trainer([generator.fork()], TrainingConfig(rounds=1))
+    trainer = Trainer([generator.fork()], Placeto2019Config(rounds=1))
     state = trainer.state() | broken if broken else {}
     with pytest.raises(PlacetoError, match="resume state does not fit this run"):
         trainer.restore(state)
@@ -206,17 +207,17 @@ def test_a_state_that_does_not_fit_is_an_error(broken):
 
 def test_what_cannot_be_trained_on_is_an_error():
     with pytest.raises(PlacetoError, match="no problem"):
-        Trainer([], TrainingConfig())
+        Trainer([], Placeto2019Config())
     graph = load_graph("nmt")
     problems = [PlacementProblem(graph, load_cluster(name), 8) for name in ("k80x2", "k80x4")]
     with pytest.raises(PlacetoError, match="2, 4 devices"):
-        Trainer(problems, TrainingConfig())
+        Trainer(problems, Placeto2019Config())
     with pytest.raises(PlacetoError, match="groups are too many for an agent"):
-        Trainer([PlacementProblem(graph, load_cluster("k80x2"), "none")], TrainingConfig())
+        Trainer([PlacementProblem(graph, load_cluster("k80x2"), "none")], Placeto2019Config())
 
 
 def test_a_gradient_that_is_not_finite_is_an_error():
-    trainer = Trainer([generator.diamond()], TrainingConfig(learning_rate=1e30, keep=0.0))
+    trainer = Trainer([generator.diamond()], Placeto2019Config(learning_rate=1e30, keep=0.0))
     with pytest.raises(PlacetoError, match="lower learning_rate"):
         for _ in range(20):
             trainer.step()

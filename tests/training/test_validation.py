@@ -9,12 +9,13 @@ import torch
 
 from placeto import PlacetoError
 from placeto.envs import generator
-from placeto.models.policy import PlacetoPolicy, PolicyConfig
+from placeto.models.agents import agent_of
+from placeto.models.colocrl.settings import ColocRLConfig
+from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate_many
-from placeto.training import TrainingConfig, load_policy, train
-from placeto.training.agents import make_agent
-from placeto.training.config import ColocRLConfig
+from placeto.training import load_policy, train
 from placeto.training.validation import Validation
 from tests.training.test_run import (
     content,
@@ -25,7 +26,7 @@ from tests.training.test_run import (
     stop_after,
 )
 
-CONFIG = TrainingConfig(
+CONFIG = Placeto2019Config(
     updates=7, episodes=4, rounds=1, width=4, initial_placement="random", checkpoint_every=2
 )
 PROBLEMS = [generator.fork(), generator.diamond()]
@@ -35,7 +36,7 @@ OTHERS = [generator.unequal(), generator.chain()]
 def policy_that(device):
     """A policy that sends every group to one device."""
     torch.manual_seed(0)
-    policy = PlacetoPolicy(PolicyConfig(num_devices=2, rounds=1, width=4, keep=0.0))
+    policy = Placeto2019Policy(Placeto2019Shape(num_devices=2, rounds=1, width=4, keep=0.0))
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.zero_()
@@ -105,7 +106,7 @@ def test_random_numbers_of_others_are_left_alone():
 
 def test_neither_can_one_of_the_size_of_its_problem():
     config = ColocRLConfig(width=4)
-    policy = make_agent([PROBLEMS[1]], config, simulate_many).network
+    policy = agent_of(config).make([PROBLEMS[1]], config, simulate_many, None).network
     with pytest.raises(PlacetoError, match="no problem to validate it on"):
         Validation([PROBLEMS[0]], config, simulate_many, policy)
 

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("tensorflow", reason="the zoo needs placeto[tensorflow]")
 
-from placeto.errors import PlacetoError
 from placeto.extraction import Extraction, extract
 from placeto.extraction.tracing import variables_kept
 from placeto.graph import ComputationGraph
+from placeto.support.errors import PlacetoError
 from placeto.zoo import enas_cnn
 from placeto.zoo.cells import INPUTS, OPERATIONS, Cell, loose_ends, sampled_cell
 from tests.extraction.macs import forward_macs

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("tensorflow", reason="the zoo needs placeto[tensorflow]")
 
-from placeto.errors import PlacetoError
 from placeto.extraction import extract
 from placeto.graph import ComputationGraph
+from placeto.support.errors import PlacetoError
 from placeto.zoo import enas_rnn
 from placeto.zoo.enas_rnn import ACTIVATIONS, sampled_recurrent_cell, unread
 from tests.extraction.macs import forward_macs

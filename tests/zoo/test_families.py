@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from placeto.errors import PlacetoError
 from placeto.extraction.source import parse_source, take_options
+from placeto.support.errors import PlacetoError
 from placeto.zoo import STEPS
 from placeto.zoo.draws import drawn, shuffled
 from placeto.zoo.families import (

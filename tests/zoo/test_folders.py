@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from placeto import load_graph, save_graph
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 from placeto.zoo.families import members
 from placeto.zoo.folders import (
     INDEX,

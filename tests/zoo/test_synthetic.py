@@ -8,7 +8,7 @@ import pytest
 from placeto import PlacementProblem, bundle, load_cluster, place, simulate
 from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.graph import ComputationGraph
-from placeto.initial import random_placement
+from placeto.heuristics.initial import random_placement
 from placeto.zoo.folders import family_graphs
 from placeto.zoo.synthetic import LARGEST, SLOWDOWN, SMALLEST, STYLES, synthetic_graph
 

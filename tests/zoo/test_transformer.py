@@ -12,7 +12,7 @@ pytest.importorskip("tensorflow", reason="the zoo needs placeto[tensorflow]")
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph
 from placeto.extraction import extract
 from placeto.graph import ComputationGraph
-from placeto.initial import expert_placement
+from placeto.heuristics.initial import expert_placement
 from placeto.zoo import transformer
 from tests.extraction.macs import forward_macs
 from tests.zoo.stepping import Arrays, stepped

@@ -9,8 +9,8 @@ from math import ceil, prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placeto.errors import PlacetoError
 from placeto.extraction.source import Source, did_you_mean
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto

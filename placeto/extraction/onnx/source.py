@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placeto.errors import PlacetoError
 from placeto.extraction.onnx.shapes import STANDARD, Tensor, load_model, states, tensors
 from placeto.extraction.onnx.work import FREE, ROWS, flops
 from placeto.extraction.result import Extraction
 from placeto.extraction.roofline import cost_meta, roofline
 from placeto.graph import ComputationGraph
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
 from placeto.extraction.pytorch.inputs import without_noise
 from placeto.extraction.pytorch.loss import loss_targets, total_loss
 from placeto.extraction.user_code import raised_at
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

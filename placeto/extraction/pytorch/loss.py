@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placeto.errors import PlacetoError
 from placeto.extraction.pytorch.capture import capture
 from placeto.extraction.pytorch.inputs import make_call
 from placeto.extraction.pytorch.modules import colocation_keys
@@ -17,6 +16,7 @@ from placeto.extraction.roofline import cost_meta, roofline
 from placeto.extraction.source import take_options
 from placeto.extraction.user_code import find_function, parameters, running
 from placeto.graph import ComputationGraph
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placeto.initial import all_on
+from placeto.heuristics.initial import single_devices
 from placeto.measurement.calibration.channels import (
     EXCHANGES,
     ChannelFit,
@@ -246,8 +246,7 @@ def _again(
 def _predicted(graph: ComputationGraph, cluster: Cluster) -> list[float]:
     """Simulated seconds of a step on each device; infinite where it cannot run."""
     problem = PlacementProblem(graph, cluster, "colocation")
-    many = np.stack([all_on(problem, device) for device in range(problem.num_devices)])
-    return [float(seconds) for seconds in step_times(problem, many)]
+    return [float(seconds) for seconds in step_times(problem, single_devices(problem))]
 
 
 def _idle(runtime: Runtime, exchange: Exchange, progress: Callable[[str], None]) -> list[float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeto.errors import PlacetoError
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from placeto.cluster import Channel, Cluster

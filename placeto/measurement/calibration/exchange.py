@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeto.errors import PlacetoError
 from placeto.extraction.quiet import import_tensorflow
-from placeto.files import write_bytes
 from placeto.graph import ComputationGraph
 from placeto.measurement.runnable import Runnable
 from placeto.problem import PlacementProblem
+from placeto.support.errors import PlacetoError
+from placeto.support.files import write_bytes
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeto.errors import PlacetoError
-from placeto.initial import all_on
+from placeto.heuristics.initial import all_on
 from placeto.measurement.trace import read_trace
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from placeto.graph import Floats

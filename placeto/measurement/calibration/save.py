@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placeto.cluster import save_cluster
-from placeto.errors import PlacetoError
 from placeto.graph import save_graph
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from placeto.measurement.calibration.calibrate import Calibration

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from placeto.initial import all_on, expert_placement
-from placeto.placers.base import Incumbent, NotApplicable
-from placeto.placers.etf import earliest_finish
 from placeto.placers.exact.branching import branch_and_bound, log_symmetric_copies
 from placeto.problem import PlacementProblem
+from placeto.search.incumbent import Incumbent
+from placeto.search.starts import offer_starts
+from placeto.support.errors import NotApplicable
 
 # Of all placements, those that differ by interchangeable devices as one, times ops: minutes of
 # simulation, if nothing could be ruled out.
@@ -31,8 +31,8 @@ def place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
     problem = incumbent.problem
     if _log_count(problem) > math.log(MAX_SIMULATED_OPS / problem.graph.num_ops):
         _check_size(problem)
-    singles = [all_on(problem, device) for device in range(problem.num_devices)]
-    incumbent.offer_many([*singles, expert_placement(problem), earliest_finish(problem)])
+    offer_starts(incumbent, rng)
+    incumbent.part = ""
     branch_and_bound(incumbent)
 
 

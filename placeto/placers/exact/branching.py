@@ -6,11 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.graph import Floats, Ints
-from placeto.placers.base import Incumbent
+from placeto.objective import overflow
 from placeto.placers.exact.relaxation import UNPLACED, Relaxation, bounds, relax
 from placeto.placers.exact.symmetry import device_classes
 from placeto.problem import PlacementProblem
-from placeto.units import format_seconds
+from placeto.search.incumbent import Incumbent
+from placeto.support.units import format_seconds
 
 # Sums of the same seconds differ with the order of their terms: what is proven, and what is not
 # worth looking at, is less than the best by this share of it.
@@ -91,7 +92,7 @@ def _kept(incumbent: Incumbent, nodes: _Nodes) -> _Nodes:
     """The nodes of which a completion could rank above the incumbent."""
     if incumbent.peak_memory is None:
         return nodes
-    over = np.maximum(incumbent.peak_memory - incumbent.problem.memory_limit, 0).sum()
+    over = overflow(incumbent.problem, incumbent.peak_memory)
     faster = nodes.seconds < incumbent.step_time * (1 - ROUNDING)
     return nodes.some(np.flatnonzero((nodes.excess < over) | ((nodes.excess == over) & faster)))
 

@@ -3,12 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from placeto.bounds.memory import group_parameters, least_memory
 from placeto.graph import Floats, Ints
-from placeto.order import compressed
 from placeto.problem import Bools, PlacementProblem
+from placeto.support.dags import compressed
+from placeto.support.jit import njit
 
 UNPLACED = -1
 

@@ -11,7 +11,7 @@ from placeto.reports.page.report import Report
 from placeto.reports.page.scale import Tick, decade_ticks, range_ticks, time_ticks
 from placeto.reports.page.shapes import UNITS, area_path, boxes, envelope, merged, span_paths
 from placeto.reports.page.words import shortened
-from placeto.units import format_bytes, format_seconds
+from placeto.support.units import format_bytes, format_seconds
 
 COLOURS = 8  # of devices; the ninth has the first one's again
 LEAST_SECONDS = 1e-4  # where the search's logarithmic time axis begins, at the latest

@@ -4,13 +4,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from placeto.errors import PlacetoError
 from placeto.placement import Placement
 from placeto.placers import PLACERS, place
-from placeto.placers.base import Clock, Progress, silent
 from placeto.problem import PlacementProblem
+from placeto.search.incumbent import Clock, Progress, silent
+from placeto.support.errors import PlacetoError
 
-POLICY = "pairwise"
+POLICY = "placeto"
 FIRST = ("single", "expert", "etf", "heft")
 WITH_POLICY = ("auto", POLICY)  # whose compiled code the policy's placer shares
 GREEDY: dict[str, object] = {"samples": 0}  # the policy's likeliest devices, without a search

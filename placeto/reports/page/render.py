@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from placeto.files import replacing
 from placeto.reports.page.figures import (
     groups_figure,
     memory_figure,
@@ -24,6 +23,7 @@ from placeto.reports.page.words import (
     tiles,
     verdict,
 )
+from placeto.support.files import replacing
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.errors import PlacetoError
 from placeto.graph import Floats, Ints
 from placeto.placement import Placement
-from placeto.placers.base import Progress, silent
 from placeto.reports.page.device_time import DeviceSpans, device_spans
 from placeto.reports.page.group_layout import GroupLayout, lay_out
 from placeto.reports.page.others import Others, others, quick_placers
 from placeto.reports.page.sensitivity import Outcome, sensitivity
 from placeto.reports.rows import Baseline, Row, gap, placement_row, why_nothing_fits
+from placeto.search.incumbent import Progress, silent
 from placeto.simulation import Schedule, memory_over_time, simulate
+from placeto.support.errors import PlacetoError
 
 OTHERS_SECONDS = SENSITIVITY_SECONDS = 4.0
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from placeto.units import format_seconds
+from placeto.support.units import format_seconds
 
 STEPS = (1, 2, 2.5, 5, 10)
 MANY_DECADES = 2.0

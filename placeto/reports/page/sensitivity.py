@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeto.errors import PlacetoError
 from placeto.graph import Ints
 from placeto.placement import Placement
-from placeto.placers.base import Clock, Progress, silent
 from placeto.problem import PlacementProblem
 from placeto.reports.page.others import is_quick, place_quickly
 from placeto.reports.page.scaled import scaled_problem
+from placeto.search.incumbent import Clock, Progress, silent
 from placeto.simulation import simulate_many
+from placeto.support.errors import PlacetoError
 
 
 @dataclass(frozen=True)

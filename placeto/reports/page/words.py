@@ -9,7 +9,7 @@ from placeto.graph import Ints
 from placeto.reports.page.report import Report
 from placeto.reports.rows import Row
 from placeto.reports.tables import format_peak, format_ratio, format_share, format_time
-from placeto.units import format_bytes, format_seconds
+from placeto.support.units import format_bytes, format_seconds
 
 MOST_ROWS = 40
 MOST_LETTERS = 100

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from placeto.distributed import Crew
+from placeto.models.agent import Teacher
+from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
-from placeto.training.config import LearningConfig
+from placeto.support.crew import Crew
 from placeto.training.distributed.controller import Assignment, Contribution
-from placeto.training.lessons import Teacher
 from placeto.training.trainer import Trainer, UpdateReport
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from placeto.distributed import Crew
+from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
-from placeto.training.config import LearningConfig
+from placeto.support.crew import Crew
 from placeto.training.distributed.player import Player, Weights, use_one_thread
 from placeto.training.distributed.synchronous import Players, SynchronousTrainer
 from placeto.training.trainer import UpdateReport

@@ -10,11 +10,10 @@ import numpy as np
 import torch
 
 from placeto.graph import Ints
+from placeto.models.agents import agent_of
+from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, Outcomes
-from placeto.training.agents import make_agent
-from placeto.training.config import LearningConfig
-from placeto.training.sweeps import untold
 
 Weights = dict[str, torch.Tensor]
 
@@ -84,7 +83,7 @@ class Player:
     ) -> None:
         use_one_thread()
         with torch.random.fork_rng():
-            self._agent = make_agent(problems, config, make_evaluator())
+            self._agent = agent_of(config).make(problems, config, make_evaluator(), None)
 
     def __call__(self, share: Share) -> PlayedShare:
         """Plays a share."""
@@ -106,7 +105,7 @@ class Player:
             start=share.start,
             visit=count,
         )
-        evaluations += untold(played)
+        evaluations += played.untold
         return PlayedShare(played, dict(rng.bit_generator.state), evaluations)
 
 

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from placeto.cluster import Cluster
-from placeto.distributed import Crew, one_a_node, ray_session
-from placeto.errors import PlacetoError
+from placeto.models.agent import Teacher
+from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
-from placeto.training.config import LearningConfig
+from placeto.support.crew import Crew, one_a_node
+from placeto.support.errors import PlacetoError
+from placeto.support.ray_session import ray_session
 from placeto.training.distributed.asynchronous import AsynchronousTrainer
 from placeto.training.distributed.controller import start_controller
 from placeto.training.distributed.player import Player
 from placeto.training.distributed.scheme import Scheme
 from placeto.training.distributed.synchronous import SynchronousTrainer
-from placeto.training.lessons import Teacher
 from placeto.training.run import Progress, Watch, train
 from placeto.training.trainer import Trainer
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from placeto.errors import PlacetoError
-from placeto.training.config import LearningConfig, PairwiseConfig
+from placeto.models.agents import agent_of
+from placeto.models.settings import LearningConfig
+from placeto.support.errors import PlacetoError
 
 Mode = Literal["synchronous", "asynchronous"]
 Evaluation = Literal["simulate", "measure"]
@@ -59,17 +60,18 @@ class Scheme:
                 f"workers is {self.workers}, but an update has {config.episodes} episodes to "
                 "share; give fewer workers or more episodes"
             )
-        if self.evaluator == "measure" and isinstance(config, PairwiseConfig):
+        agent = agent_of(config)
+        if self.evaluator == "measure" and agent.reads_schedules:
             raise PlacetoError(
-                "a pairwise policy reads simulated schedules; it cannot be trained on measured "
-                "step times"
+                f"{agent.name} reads simulated schedules; it cannot be trained on measured step "
+                "times"
             )
         if self.mode == "synchronous":
             return
-        if isinstance(config, PairwiseConfig):
+        if agent.imitates:
             raise PlacetoError(
-                "the pairwise agent imitates a search before it learns from its episodes, in one "
-                "order; it is trained with mode synchronous"
+                f"{agent.name} imitates a search before it learns from its episodes, in one order; "
+                "it is trained with mode synchronous"
             )
         if config.algorithm == "ppo":
             raise PlacetoError(

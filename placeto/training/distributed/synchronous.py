@@ -4,15 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placeto.distributed import Crew
 from placeto.graph import Ints
+from placeto.models.agent import Episodes, Teacher
+from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
-from placeto.training.agent import Episodes
-from placeto.training.config import LearningConfig
+from placeto.support.crew import Crew
 from placeto.training.distributed.joined import joined
 from placeto.training.distributed.player import PlayedShare, Share, shares
-from placeto.training.lessons import Teacher
 from placeto.training.trainer import Trainer
 
 Players = Crew[Share, PlayedShare]

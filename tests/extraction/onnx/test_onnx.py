@@ -8,11 +8,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from placeto.errors import PlacetoError
 from placeto.extraction import extract
 from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.extraction.onnx.work import flops
 from placeto.graph import ComputationGraph
+from placeto.support.errors import PlacetoError
 
 FLOAT = TensorProto.FLOAT
 

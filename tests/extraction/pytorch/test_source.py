@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from placeto.errors import PlacetoError
 from placeto.extraction import extract
 from placeto.extraction.source import parse_source
 from placeto.extraction.user_code import is_pytorch
 from placeto.graph import load_graph
+from placeto.support.errors import PlacetoError
 
 MODELS = "tests.extraction.pytorch.models"
 FILE = """

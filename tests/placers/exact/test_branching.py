@@ -8,9 +8,9 @@ from hypothesis import given
 
 from benchmarks.instances import instance, optima
 from placeto import Channel, Cluster, Device
-from placeto.initial import all_on
+from placeto.heuristics.etf import earliest_finish
+from placeto.heuristics.initial import all_on
 from placeto.placers import Incumbent
-from placeto.placers.etf import earliest_finish
 from placeto.placers.exact import place_exact
 from placeto.placers.exact.branching import branch_and_bound, log_symmetric_copies
 from tests.builders import make_cluster, make_graph, make_problem

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
+from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.training import Trainer
-from placeto.training.config import ColocRLConfig
 from placeto.training.distributed.asynchronous import AsynchronousTrainer
 from tests.training.distributed.here import controllers
 from tests.training.distributed.problems import AGENTS, TOYS
 from tests.training.distributed.test_synchronous import told, weights
 
-REINFORCE = ["placeto", "colocrl", "hierarchical"]
-PROBLEMS, CONFIG = AGENTS["placeto"]
+REINFORCE = ["placeto-2019", "colocrl", "hierarchical"]
+PROBLEMS, CONFIG = AGENTS["placeto-2019"]
 
 
 def asynchronous(size, workers=1, problems=PROBLEMS, config=CONFIG):

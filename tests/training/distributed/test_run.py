@@ -13,15 +13,16 @@ import torch
 
 from benchmarks.processes import descendants, ray_workers, running
 from placeto import PlacetoError, save_cluster, save_graph
-from placeto.distributed import ray_session
+from placeto.models.colocrl.settings import ColocRLConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.simulation import simulate_many
-from placeto.training import TrainingConfig, train
-from placeto.training.config import ColocRLConfig
+from placeto.support.ray_session import ray_session
+from placeto.training import train
 from placeto.training.distributed import Scheme, run, train_with_workers
 from tests.training.distributed.problems import TOYS
 from tests.training.test_run import assert_every_file_is_whole, content, interrupt_at
 
-CONFIG = TrainingConfig(
+CONFIG = Placeto2019Config(
     updates=12, episodes=4, rounds=1, width=4, initial_placement="random", checkpoint_every=2
 )
 
@@ -135,6 +136,7 @@ def test_what_cannot_be_trained_so_starts_nothing(tmp_path):
 
 COMMAND = (
     *("train", "--graphs", "fork.json", "--cluster", "toy.yaml", "--grouping", "none"),
+    *("--agent", "placeto-2019"),
     *("--updates", "12", "--episodes", "4", "--rounds", "1", "--width", "4"),
     *("--initial-placement", "random", "--checkpoint-every", "2", "-o", "run"),
 )

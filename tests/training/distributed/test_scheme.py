@@ -3,8 +3,9 @@
 import pytest
 
 from placeto import PlacetoError
-from placeto.training import TrainingConfig
-from placeto.training.config import ColocRLConfig, PairwiseConfig
+from placeto.models.colocrl.settings import ColocRLConfig
+from placeto.models.placeto.settings import PlacetoConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.training.distributed import Scheme
 
 
@@ -26,11 +27,11 @@ def test_settings_that_are_none(settings, says):
 @pytest.mark.parametrize(
     ("scheme", "config", "says"),
     [
-        (Scheme(3), TrainingConfig(episodes=2), "workers is 3, but an update has 2 episodes to"),
+        (Scheme(3), Placeto2019Config(episodes=2), "workers is 3, but an update has 2 episodes to"),
         (
             Scheme(1, "asynchronous", 2),
-            PairwiseConfig(algorithm="reinforce"),
-            "the pairwise agent imitates a search before it learns",
+            PlacetoConfig(algorithm="reinforce"),
+            "placeto imitates a search before it learns",
         ),
         (
             Scheme(1, "asynchronous", 2),
@@ -39,7 +40,7 @@ def test_settings_that_are_none(settings, says):
         ),
         (
             Scheme(1, evaluator="measure"),
-            PairwiseConfig(),
+            PlacetoConfig(),
             "cannot be trained on measured step times",
         ),
     ],

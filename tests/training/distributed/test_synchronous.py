@@ -67,7 +67,7 @@ def test_the_number_of_workers_may_change_on_the_way(alone):
 
 
 def test_all_workers_have_a_share_and_the_same_weights():
-    problems, config = AGENTS["placeto"]
+    problems, config = AGENTS["placeto-2019"]
     crew = players(problems, config, 3)
     trainer = SynchronousTrainer(problems, config, players=crew)
     trainer.step()
@@ -79,7 +79,7 @@ def test_all_workers_have_a_share_and_the_same_weights():
 
 
 def test_episodes_start_where_the_trainer_says():
-    problems, config = AGENTS["placeto"]
+    problems, config = AGENTS["placeto-2019"]
     start = np.ones(problems[0].num_groups, dtype=np.int64)
     trainers = [
         Trainer(problems, config),

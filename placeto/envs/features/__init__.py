@@ -1,0 +1,23 @@
+"""What a policy sees, as arrays: the one source for environments and networks."""
+
+from placeto.envs.features.attributes import (
+    Features,
+    StaticFeatures,
+    node_feature_names,
+    node_features,
+    num_node_features,
+    present_device,
+    static_features,
+    update_node_features,
+)
+
+__all__ = [
+    "Features",
+    "StaticFeatures",
+    "node_feature_names",
+    "node_features",
+    "num_node_features",
+    "present_device",
+    "static_features",
+    "update_node_features",
+]

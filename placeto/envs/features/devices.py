@@ -1,0 +1,143 @@
+"""What the present schedule says of one group on each device, for a batch of episodes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import prange
+
+from placeto.envs.features.pairs import (
+    BINS,
+    GROUP_FEATURES,
+    PAIR_FEATURES,
+    TINY,
+    Features,
+    Group,
+    Pair,
+    Wiring,
+    observe,
+    survey,
+    wiring,
+)
+from placeto.graph import Floats, Ints
+from placeto.problem import Bools, PlacementProblem
+from placeto.simulation.compiled import Buffers, Compiled
+from placeto.simulation.reduction import compiled
+from placeto.simulation.run import Columns, run_apart
+from placeto.simulation.state import buffers, view
+from placeto.support.jit import njit
+
+DEVICE_FEATURES = PAIR_FEATURES + GROUP_FEATURES
+
+
+def device_feature_names() -> Sequence[str]:
+    """(DEVICE_FEATURES,) the columns of `device_features`: of the pair, then of the group alone."""
+    pairs = [column.name.lower() for column in Pair]
+    return [*pairs, *(f"group_{column.name.lower()}" for column in Group)]
+
+
+class Schedules:
+    """Simulated schedules of a batch of placements of one problem, and what they say.
+
+    Args:
+        problem: what is placed.
+        batch: how many placements.
+    """
+
+    def __init__(self, problem: PlacementProblem, batch: int) -> None:
+        self._compiled = compiled(problem).compiled
+        self._wiring = wiring(problem)
+        self._states = buffers(self._compiled, batch)
+        self._surveyed = np.zeros(batch, dtype=bool)
+        self._busy = np.zeros((batch, problem.num_devices, BINS + 1))
+        self._load = np.zeros((batch, problem.num_devices, 2))
+
+    def simulate(self, rows: Ints, devices: Ints, columns: Columns) -> None:
+        """Simulates the placements of some rows, whose schedules are kept.
+
+        Args:
+            rows: (n,) which.
+            devices: (batch, num_groups).
+            columns: (batch, …) filled in these rows.
+        """
+        run_apart(self._compiled, rows, devices, self._states, columns)
+        self._surveyed[rows] = False
+
+    def write(
+        self,
+        rows: Ints,
+        columns: Columns,
+        current: Ints,
+        visited: Bools,
+        taken: Ints,
+        written: Features,
+    ) -> None:
+        """Writes the device features of some rows, each of the placement simulated last.
+
+        Args:
+            rows: (n,) which.
+            columns: what their simulations found.
+            current: (batch,) groups.
+            visited: (batch, at least num_groups) which groups were visited in the episode.
+            taken: (batch,) steps behind each episode.
+            written: (batch, num_devices, DEVICE_FEATURES) filled in these rows.
+        """
+        run = _observe if len(rows) == 1 else _observe_over_cores
+        run(
+            self._compiled, self._wiring, rows, self._states, columns, self._surveyed, self._busy,
+            self._load, current, visited, taken, written,
+        )  # fmt: skip
+
+
+@njit(cache=True, parallel=True)
+def _observe_over_cores(
+    c: Compiled,
+    w: Wiring,
+    rows: Ints,
+    states: Buffers,
+    columns: Columns,
+    surveyed: Bools,
+    busy: Floats,
+    load: Floats,
+    current: Ints,
+    visited: Bools,
+    taken: Ints,
+    written: Features,
+) -> None:  # pragma: no cover
+    for index in prange(len(rows)):
+        _observe(
+            c, w, rows[index : index + 1], states, columns, surveyed, busy, load, current, visited,
+            taken, written,
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def _observe(
+    c: Compiled,
+    w: Wiring,
+    rows: Ints,
+    states: Buffers,
+    columns: Columns,
+    surveyed: Bools,
+    busy: Floats,
+    load: Floats,
+    current: Ints,
+    visited: Bools,
+    taken: Ints,
+    written: Features,
+) -> None:  # pragma: no cover
+    ints, longs, reals = states
+    num_groups = len(w.fastest)
+    pairs = np.empty((written.shape[1], PAIR_FEATURES), np.float32)
+    groups = np.empty(GROUP_FEATURES, np.float32)
+    for row in rows:
+        s = view(c, ints[row], longs[row], reals[row])
+        seconds = max(columns.step_time[row], TINY)
+        if not surveyed[row]:
+            survey(c, w, s, seconds, busy[row], load[row])
+            surveyed[row] = True
+        observe(
+            c, w, s, seconds, columns.peak[row], busy[row], load[row], current[row],
+            visited[row, :num_groups], taken[row] >= num_groups, pairs, groups,
+        )  # fmt: skip
+        written[row, :, :PAIR_FEATURES] = pairs
+        written[row, :, PAIR_FEATURES:] = groups

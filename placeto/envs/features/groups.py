@@ -1,0 +1,61 @@
+"""What a policy for any devices knows of the groups before anything is placed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeto.envs.features.pairs import Features, log_shares, path_shares
+from placeto.graph import Ints
+from placeto.problem import PlacementProblem
+
+GROUP_ATTRIBUTES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class GroupGraph:
+    """The group graph of a problem, in shares of the shortest time of all work on one device.
+
+    Attributes:
+        attributes: (num_groups, GROUP_ATTRIBUTES) work, longest paths of work up to and from the
+            group, time on the slowest channel of what comes in and goes out, in- and out-degree,
+            memory; between 0 and about 1.
+        source: (num_group_edges,) group whose output is read.
+        target: (num_group_edges,) group that reads it.
+        edges: (num_group_edges, 1) time on the slowest channel, likewise.
+    """
+
+    attributes: Features
+    source: Ints
+    target: Ints
+    edges: Features
+
+
+def group_graph(problem: PlacementProblem) -> GroupGraph:
+    """What a policy knows of the groups of a problem."""
+    source, target, size = problem.group_edges
+    groups = problem.num_groups
+    work = problem.group_seconds.min(axis=1)
+    whole = max(float(work.sum()), np.finfo(float).tiny)
+    slowest = float(problem.arrays.bandwidth.min()) if len(problem.cluster.channels) else np.inf
+    paths = path_shares(problem)
+    columns = [
+        log_shares(work / whole),
+        paths[:, 0],
+        paths[:, 1],
+        log_shares(np.bincount(target, size, groups) / slowest / whole),
+        log_shares(np.bincount(source, size, groups) / slowest / whole),
+        _log_count(np.bincount(target, minlength=groups)),
+        _log_count(np.bincount(source, minlength=groups)),
+        log_shares(problem.group_memory / max(int(problem.memory_limit.min()), 1)),
+    ]
+    return GroupGraph(
+        attributes=np.stack(columns, axis=1).astype(np.float32),
+        source=source,
+        target=target,
+        edges=log_shares(size / slowest / whole).astype(np.float32)[:, None],
+    )
+
+
+def _log_count(count: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.log1p(count) / 4

@@ -1,0 +1,469 @@
+"""What a policy for any devices sees of each (group, device) pair, read off the present schedule.
+
+Static attributes and a graph embedding alone say little about where a group should go; when its
+inputs could be on a device, how busy the device is then, and whom its outputs would keep waiting
+say much. All of it is of the schedule that the simulator found for the present placement, and of
+one group; what depends on devices is the same function of each device, so that a policy trained on
+two devices can be asked about eight, and about kinds that it has never seen.
+
+Times are shares of the step time, made comparable by `squash`. A transfer is reckoned to take what
+it would take on an idle channel; a tensor that goes to a device anyway, for another group, costs
+nothing there.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeto.graph import Floats, Ints
+from placeto.problem import Bools, PlacementProblem
+from placeto.simulation.compiled import (
+    BUNDLE_ROW,
+    BUNDLED,
+    CROSSES,
+    CROSSING_ROW,
+    FIRST_BUNDLE,
+    GROUP,
+    OP_WORDS,
+    TENSOR,
+    TO_GROUP,
+    Compiled,
+)
+from placeto.simulation.reduction import compiled
+from placeto.simulation.state import (
+    CHANNEL,
+    COPY,
+    COPY_ROW,
+    CROSSING,
+    NEXT_COPY,
+    NUM_TRANSFERS,
+    ON_DEVICE,
+    SENDER,
+    TRANSFER_ROW,
+    State,
+)
+from placeto.support.dags import compressed
+from placeto.support.jit import njit
+
+Features = NDArray[np.float32]
+
+BINS = 128  # of the step, in which a device's work is counted
+WIDE = 0.02  # of the step, on both sides of an op's own time
+SHARPNESS = 1000.0
+ROOMY = 0.8  # of a device's memory, from which on it matters
+TINY = 1e-12
+
+
+class Pair(IntEnum):
+    """Columns of what is seen of a group and a device.
+
+    The group's consumers and inputs are those in other groups. Of a group without inputs, or
+    without consumers, the latest is a whole step early.
+    """
+
+    HERE = 0  # 1 where the group is
+    WORK = 1  # time of the group's ops there
+    SLOWDOWN = 2  # log of that over the fastest device's
+    INPUT_LATE = 3  # by how much the latest input would come after its first consumer's start
+    INPUTS_LATE = 4  # the sum of that over the inputs that would
+    RECEIVING = 5  # time on channels of the inputs that would have to be sent there
+    INPUT_SHARE = 6  # of the inputs' bytes, what is there or comes there anyway
+    OUTPUT_LATE = 7  # by how much an output would come after its consumer's start, the latest
+    OUTPUTS_LATE = 8  # the sum of that over those that would
+    SENDING = 9  # time on channels of the outputs that would have to be sent from there
+    OUTPUT_SHARE = 10  # of the bytes that consumers read, what is read there
+    BUSY_MEANWHILE = 11  # share of the ops' present times in which the device runs another op
+    BUSY_AROUND = 12  # likewise, of these times and a little before and after
+    BUSY = 13  # share of the step in which the device does other work
+    MEMORY = 14  # share of its memory above four fifths, with the group there
+    CHANNEL_OUT = 15  # share of the step for which the device sends
+    CHANNEL_IN = 16  # share of the step for which it receives
+    INPUT_SHARE_VISITED = 17  # of the inputs' bytes, what visited groups make there
+    OUTPUT_SHARE_VISITED = 18  # of the bytes that consumers read, what visited groups read there
+    VISITED_WORK = 19  # work of the visited groups there, over the mean of the devices
+
+
+class Group(IntEnum):
+    """Columns of what is seen of a group whatever the device."""
+
+    WORK = 0  # time on the fastest device
+    PATH_TO = 1  # longest path of work to it, as a share of the longest
+    PATH_FROM = 2  # likewise, from it
+    START = 3  # when its first op that takes time starts, as a share of the step; 1 if none does
+    DEVICES = 4  # a third of the logarithm of their number, to base 2
+    CHANNEL_OUT = 5  # share of the step for which its device sends
+    CHANNEL_IN = 6  # share of the step for which its device receives
+    BUSY = 7  # share of the step for which its device works
+    INPUTS = 8  # how many bundles it reads
+    OUTPUTS = 9  # how many tensors other groups read
+    VISITED = 10  # share of the groups that were visited
+    LATER = 11  # 1 in later sweeps
+    WORK_LEFT = 12  # work of the groups not visited, over the step time
+    WORK_VISITED = 13  # work of the visited groups, over the step time
+
+
+PAIR_FEATURES, GROUP_FEATURES = len(Pair), len(Group)
+
+
+class Wiring(NamedTuple):
+    """How groups hang together, by the numbers of the compiled problem."""
+
+    op_start: Ints  # (num_groups + 1,) compressed rows of
+    ops: Ints  # (num_kept,) the ops of each group
+    in_start: Ints  # (num_groups + 1,) compressed rows of
+    incoming: Ints  # (num_bundles,) the bundles that each group reads
+    out_start: Ints  # (num_groups + 1,) compressed rows of
+    outgoing: Ints  # (num_crossing,) the crossing tensors that each group makes
+    bundle_tensor: Ints  # (num_bundles,) the crossing tensor of each bundle
+    producer: Ints  # (num_crossing,) ops
+    tensor_bytes: Floats  # (num_crossing,)
+    group_seconds: Floats  # (num_groups, num_devices)
+    fastest: Floats  # (num_groups,) s, the least of these
+    group_memory: Ints  # (num_groups,) bytes
+    memory_limit: Ints  # (num_devices,) bytes
+    allowed: Bools  # (num_groups, num_devices)
+    paths: Floats  # (num_groups, 2) of `path_shares`
+
+
+def wiring(problem: PlacementProblem) -> Wiring:
+    """How the groups of a problem hang together."""
+    c = compiled(problem).compiled
+    kept, groups = len(c.missing), problem.num_groups
+    op_rows = c.op_rows.reshape(-1, 2 * OP_WORDS).astype(np.int64)
+    crossing = c.crossing_rows.reshape(-1, CROSSING_ROW).astype(np.int64)
+    reader = c.bundle_rows.reshape(-1, BUNDLE_ROW)[:-1, TO_GROUP].astype(np.int64)
+    group = op_rows[:kept, GROUP]
+    producer = np.repeat(np.arange(kept), np.diff(op_rows[:, CROSSES]))
+    return Wiring(
+        *compressed(groups, group, np.arange(kept)),
+        *compressed(groups, reader, np.arange(len(reader))),
+        *compressed(groups, group[producer], np.arange(len(producer))),
+        bundle_tensor=np.repeat(np.arange(len(producer)), np.diff(crossing[:, FIRST_BUNDLE])),
+        producer=producer,
+        tensor_bytes=problem.graph.tensor_bytes[crossing[:-1, TENSOR]].astype(np.float64),
+        group_seconds=problem.group_seconds,
+        fastest=problem.group_seconds.min(axis=1),
+        group_memory=problem.group_memory,
+        memory_limit=problem.memory_limit,
+        allowed=problem.allowed,
+        paths=path_shares(problem),
+    )
+
+
+def path_shares(problem: PlacementProblem) -> Floats:
+    """(num_groups, 2) longest paths of work to a group's first op and from its first one on.
+
+    Work is that of the fastest device, and the paths are shares of the graph's longest.
+    """
+    graph, a = problem.graph, problem.arrays
+    seconds = problem.op_seconds.min(axis=1)
+    before, after = np.zeros(graph.num_ops), seconds.copy()
+    producers = a.tensor_producer[a.edge_tensor[a.inputs]]
+    _longest_paths(graph.topological_order, seconds, a.input_start, producers, before, after)
+    paths = np.stack([np.full(problem.num_groups, np.inf), np.zeros(problem.num_groups)], axis=1)
+    np.minimum.at(paths[:, 0], problem.op_group, before)
+    np.maximum.at(paths[:, 1], problem.op_group, after)
+    shares: Floats = paths / max(float((before + after).max()), TINY)
+    return shares
+
+
+@njit(cache=True)
+def _longest_paths(
+    order: Ints, seconds: Floats, start: Ints, producers: Ints, before: Floats, after: Floats
+) -> None:  # pragma: no cover
+    """Raises each op's longest path up to its start, and from its start on, to what it is."""
+    for op in order:
+        for position in range(start[op], start[op + 1]):
+            producer = producers[position]
+            before[op] = max(before[op], before[producer] + seconds[producer])
+    for op in order[::-1]:
+        for position in range(start[op], start[op + 1]):
+            producer = producers[position]
+            after[producer] = max(after[producer], seconds[producer] + after[op])
+
+
+def log_shares(shares: Floats) -> Floats:
+    """What `squash` makes of each of some shares, none of them negative."""
+    values: Floats = np.log1p(SHARPNESS * shares) / np.log1p(SHARPNESS)
+    return values
+
+
+@njit(cache=True)
+def squash(share: float) -> float:  # pragma: no cover
+    """A share of the step, with its sign, so that thousandths and tenths can both be told apart."""
+    value: float = np.log1p(SHARPNESS * abs(share)) / np.log1p(SHARPNESS)
+    return value if share >= 0 else -value
+
+
+@njit(cache=True, error_model="numpy")
+def survey(
+    c: Compiled, w: Wiring, s: State, step_time: float, busy: Floats, load: Floats
+) -> None:  # pragma: no cover
+    """Sums up a schedule.
+
+    Args:
+        c: the compiled problem.
+        w: its wiring.
+        s: at the end of a step, with the starts of the ops.
+        step_time: seconds, more than 0.
+        busy: (num_devices, BINS + 1) filled with the seconds that each device works until the
+            beginning of each of `BINS` equal parts of the step, and until its end.
+        load: (num_devices, 2) filled with the shares of the step for which a channel is taken by
+            what the device sends, and by what it receives.
+    """
+    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
+    busy[:] = 0
+    load[:] = 0
+    bin_seconds = step_time / BINS
+    for op in range(len(c.missing)):
+        device = s.device_of[c.op_rows[2 * OP_WORDS * op + GROUP]]
+        seconds = c.op_seconds[num_kinds * op + c.device_kind[device]]
+        if seconds > 0:
+            part = min(int(s.op_start[op] / bin_seconds), BINS - 1)
+            room = (part + 1) * bin_seconds - s.op_start[op]
+            while seconds > room and part < BINS - 1:
+                busy[device, part + 1] += room
+                seconds -= room
+                part += 1
+                room = bin_seconds
+            busy[device, part + 1] += seconds
+    for device in range(len(busy)):
+        for part in range(BINS):
+            busy[device, part + 1] += busy[device, part]
+    for transfer in range(s.counts[NUM_TRANSFERS]):
+        row = TRANSFER_ROW * transfer
+        channel = s.transfers[row + CHANNEL]
+        size = w.tensor_bytes[s.transfers[row + CROSSING]]
+        taken = (size / c.bandwidth[channel] + c.overhead[channel]) / step_time
+        load[s.transfers[row + SENDER], 0] += taken
+        copy = s.transfers[row + COPY]
+        while copy >= 0:
+            load[s.copies[COPY_ROW * copy + ON_DEVICE], 1] += taken
+            copy = s.copies[COPY_ROW * copy + NEXT_COPY]
+
+
+@njit(cache=True)
+def worked(busy: Floats, device: int, begin: float, end: float) -> float:  # pragma: no cover
+    """Seconds that a device works between two times, given in parts of the step (`BINS`)."""
+    return _worked_until(busy, device, end) - _worked_until(busy, device, begin)
+
+
+@njit(cache=True)
+def _worked_until(busy: Floats, device: int, time: float) -> float:  # pragma: no cover
+    time = min(max(time, 0.0), float(BINS))
+    part = min(int(time), BINS - 1)
+    before, after = busy[device, part], busy[device, part + 1]
+    value: float = before + (time - part) * (after - before)
+    return value
+
+
+@njit(cache=True)
+def first_start(c: Compiled, s: State, bundle: int) -> float:  # pragma: no cover
+    """When the first consumer in a bundle starts, in seconds."""
+    start = np.inf
+    for index in range(
+        c.bundle_rows[BUNDLE_ROW * bundle + BUNDLED],
+        c.bundle_rows[BUNDLE_ROW * (bundle + 1) + BUNDLED],
+    ):
+        start = min(start, s.op_start[c.bundled[index]])
+    return start
+
+
+@njit(cache=True)
+def read_on(
+    c: Compiled, s: State, tensor: int, until: int, but: int, device: int
+) -> bool:  # pragma: no cover
+    """Whether one of a tensor's bundles up to `until`, other than `but`, is read on a device."""
+    for bundle in range(c.crossing_rows[CROSSING_ROW * tensor + FIRST_BUNDLE], until):
+        if bundle != but and s.device_of[c.bundle_rows[BUNDLE_ROW * bundle + TO_GROUP]] == device:
+            return True
+    return False
+
+
+@njit(cache=True, error_model="numpy")
+def _inputs(
+    c: Compiled, w: Wiring, s: State, share: float, group: int, device: int, visited: Bools,
+    x: Features,
+) -> None:  # pragma: no cover  # fmt: skip
+    """Fills in what is seen of a group's inputs, were it on a device; `share` is 1 / step time."""
+    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
+    latest, late, sending = -1 / share, 0.0, 0.0
+    everything, there, made_there = 0.0, 0.0, 0.0
+    for index in range(w.in_start[group], w.in_start[group + 1]):
+        bundle = w.incoming[index]
+        tensor = w.bundle_tensor[bundle]
+        size, op = w.tensor_bytes[tensor], w.producer[tensor]
+        maker = c.op_rows[2 * OP_WORDS * op + GROUP]
+        source = s.device_of[maker]
+        arrival = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[source]]
+        everything += size
+        if source == device:
+            there += size
+            if visited[maker]:
+                made_there += size
+        else:
+            channel = c.channel_between[len(c.device_kind) * source + device]
+            seconds = size / c.bandwidth[channel]
+            arrival += seconds + c.latency[channel]
+            end = c.crossing_rows[CROSSING_ROW * (tensor + 1) + FIRST_BUNDLE]
+            if read_on(c, s, tensor, end, bundle, device):
+                there += size
+            else:
+                sending += seconds + c.overhead[channel]
+        delay = arrival - first_start(c, s, bundle)
+        latest = max(latest, delay)
+        late += max(delay, 0.0)
+    x[Pair.INPUT_LATE] = squash(latest * share)
+    x[Pair.INPUTS_LATE] = squash(late * share)
+    x[Pair.RECEIVING] = squash(sending * share)
+    x[Pair.INPUT_SHARE] = there / everything if everything > 0 else 0.0
+    x[Pair.INPUT_SHARE_VISITED] = made_there / everything if everything > 0 else 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def _outputs(
+    c: Compiled, w: Wiring, s: State, share: float, group: int, device: int, visited: Bools,
+    x: Features,
+) -> None:  # pragma: no cover  # fmt: skip
+    """Fills in what is seen of a group's outputs, were it on a device; `share` is 1 / step time."""
+    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
+    latest, late, sending = -1 / share, 0.0, 0.0
+    everything, there, read_there = 0.0, 0.0, 0.0
+    for index in range(w.out_start[group], w.out_start[group + 1]):
+        tensor = w.outgoing[index]
+        size, op = w.tensor_bytes[tensor], w.producer[tensor]
+        finish = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[device]]
+        for bundle in range(
+            c.crossing_rows[CROSSING_ROW * tensor + FIRST_BUNDLE],
+            c.crossing_rows[CROSSING_ROW * (tensor + 1) + FIRST_BUNDLE],
+        ):
+            reader = c.bundle_rows[BUNDLE_ROW * bundle + TO_GROUP]
+            target = s.device_of[reader]
+            arrival = finish
+            everything += size
+            if target == device:
+                there += size
+                if visited[reader]:
+                    read_there += size
+            else:
+                channel = c.channel_between[len(c.device_kind) * device + target]
+                seconds = size / c.bandwidth[channel]
+                arrival += seconds + c.latency[channel]
+                if not read_on(c, s, tensor, bundle, bundle, target):
+                    sending += seconds + c.overhead[channel]
+            delay = arrival - first_start(c, s, bundle)
+            latest = max(latest, delay)
+            late += max(delay, 0.0)
+    x[Pair.OUTPUT_LATE] = squash(latest * share)
+    x[Pair.OUTPUTS_LATE] = squash(late * share)
+    x[Pair.SENDING] = squash(sending * share)
+    x[Pair.OUTPUT_SHARE] = there / everything if everything > 0 else 0.0
+    x[Pair.OUTPUT_SHARE_VISITED] = read_there / everything if everything > 0 else 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def _company(
+    c: Compiled, w: Wiring, s: State, step_time: float, busy: Floats, group: int, device: int,
+    x: Features,
+) -> float:  # pragma: no cover  # fmt: skip
+    """Fills in how busy a device is while a group's ops run; when the first of them starts."""
+    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
+    here = s.device_of[group] == device
+    parts, wide = BINS / step_time, WIDE * BINS
+    first, work, meanwhile, around = step_time, 0.0, 0.0, 0.0
+    for index in range(w.op_start[group], w.op_start[group + 1]):
+        op = w.ops[index]
+        seconds = c.op_seconds[num_kinds * op + c.device_kind[device]]
+        if seconds > 0:
+            start = s.op_start[op]
+            first = min(first, start)
+            work += seconds
+            own = seconds if here else 0.0
+            begin, end = start * parts, (start + seconds) * parts
+            meanwhile += max(worked(busy, device, begin, end) - own, 0.0)
+            nearby = max(worked(busy, device, begin - wide, end + wide) - own, 0.0)
+            around += nearby * seconds / (seconds + 2 * WIDE * step_time)
+    x[Pair.BUSY_MEANWHILE] = meanwhile / work if work > 0 else 0.0
+    x[Pair.BUSY_AROUND] = around / work if work > 0 else 0.0
+    return first
+
+
+@njit(cache=True, error_model="numpy")
+def observe(
+    c: Compiled,
+    w: Wiring,
+    s: State,
+    step_time: float,
+    peak: Ints,
+    busy: Floats,
+    load: Floats,
+    group: int,
+    visited: Bools,
+    later: bool,
+    x: Features,
+    y: Features,
+) -> None:  # pragma: no cover
+    """What is seen of one group and each device.
+
+    Args:
+        c: the compiled problem.
+        w: its wiring.
+        s: at the end of a step, with the starts of the ops.
+        step_time: seconds, more than 0.
+        peak: (num_devices,) bytes.
+        busy: by `survey`, as is `load`.
+        load: likewise.
+        group: which.
+        visited: (num_groups,) whose devices were chosen in this episode.
+        later: whether all groups were visited before.
+        x: (num_devices, PAIR_FEATURES) filled; with 0 for devices that the group may not be on.
+        y: (GROUP_FEATURES,) filled.
+    """
+    num_devices = len(c.device_kind)
+    here = s.device_of[group]
+    share = 1 / step_time
+    count, left, done = 0, 0.0, 0.0
+    x[:] = 0
+    for other in range(len(visited)):
+        if visited[other]:
+            seconds = w.group_seconds[other, s.device_of[other]]
+            x[s.device_of[other], Pair.VISITED_WORK] += seconds * share
+            done += seconds
+            count += 1
+        else:
+            left += w.fastest[other]
+    first = step_time
+    for device in range(num_devices):
+        row = x[device]
+        if not w.allowed[group, device]:
+            row[:] = 0
+            continue
+        work = w.group_seconds[group, device]
+        row[Pair.VISITED_WORK] -= done / num_devices * share
+        row[Pair.HERE] = 1.0 if device == here else 0.0
+        row[Pair.WORK] = squash(work * share)
+        row[Pair.SLOWDOWN] = np.log(max(work, TINY) / max(w.fastest[group], TINY))
+        _inputs(c, w, s, share, group, device, visited, row)
+        _outputs(c, w, s, share, group, device, visited, row)
+        first = min(first, _company(c, w, s, step_time, busy, group, device, row))
+        row[Pair.BUSY] = (busy[device, BINS] - (work if device == here else 0.0)) * share
+        memory = peak[device] + (0 if device == here else w.group_memory[group])
+        row[Pair.MEMORY] = max(memory / max(w.memory_limit[device], 1) - ROOMY, 0.0)
+        row[Pair.CHANNEL_OUT] = load[device, 0]
+        row[Pair.CHANNEL_IN] = load[device, 1]
+    y[Group.WORK] = squash(w.fastest[group] * share)
+    y[Group.PATH_TO] = w.paths[group, 0]
+    y[Group.PATH_FROM] = w.paths[group, 1]
+    y[Group.START] = first * share
+    y[Group.DEVICES] = np.log2(num_devices) / 3
+    y[Group.CHANNEL_OUT] = load[here, 0]
+    y[Group.CHANNEL_IN] = load[here, 1]
+    y[Group.BUSY] = busy[here, BINS] * share
+    y[Group.INPUTS] = squash((w.in_start[group + 1] - w.in_start[group]) / SHARPNESS)
+    y[Group.OUTPUTS] = squash((w.out_start[group + 1] - w.out_start[group]) / SHARPNESS)
+    y[Group.VISITED] = count / len(visited)
+    y[Group.LATER] = 1.0 if later else 0.0
+    y[Group.WORK_LEFT] = left * share
+    y[Group.WORK_VISITED] = done * share

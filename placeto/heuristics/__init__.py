@@ -1,0 +1,1 @@
+"""Placements in one go: pure functions from a problem to devices."""

@@ -1,0 +1,148 @@
+"""Placements to start from: one device, random devices, the expert's."""
+
+import re
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placeto.graph import Ints
+from placeto.problem import PlacementProblem
+from placeto.support.errors import PlacetoError
+
+InitialPlacement = Literal["first", "random", "expert"] | ArrayLike
+
+# A scope of a recurrent layer: `layer_0`, `lstm` and `lstm_1` as Keras counts, `lstm_1_2`.
+LAYER = re.compile(r"(?:^|/)((?:layer|lstm|gru|rnn)(?:_?\d+)*)(?=/|$)")
+
+
+def initial_placement(
+    problem: PlacementProblem, initial: InitialPlacement, rng: np.random.Generator
+) -> Ints:
+    """The placement that an episode starts from.
+
+    Args:
+        problem: what is placed.
+        initial: `"first"` (the first device), `"random"`, `"expert"`, or (num_groups,) devices.
+        rng: draws the random one.
+
+    Returns:
+        (num_groups,) devices, each allowed.
+
+    Raises:
+        PlacetoError: an unknown name, or devices of the wrong shape or that are not allowed.
+    """
+    if isinstance(initial, str):
+        if initial == "first":
+            return all_on(problem, 0)
+        if initial == "random":
+            return random_placement(problem, rng)
+        if initial == "expert":
+            return expert_placement(problem)
+        raise PlacetoError(
+            f"initial placement is {initial!r}, expected first, random, expert or an array"
+        )
+    devices = problem.check_devices(initial)
+    groups = np.arange(problem.num_groups)
+    if (wrong := ~problem.allowed[groups, devices]).any():
+        group = int(np.argmax(wrong))
+        allowed = np.flatnonzero(problem.allowed[group]).tolist()
+        raise PlacetoError(
+            f"initial placement gives group {group} device {devices[group]}, allowed: {allowed}"
+        )
+    return devices
+
+
+def all_on(problem: PlacementProblem, device: int) -> Ints:
+    """(num_groups,) every group on one device, as far as it may be there.
+
+    A group that may not be on `device` (a pin, an op without a kernel for it) goes where it runs
+    fastest of the devices that it may be on.
+    """
+    return _where_allowed(problem, np.full(problem.num_groups, device))
+
+
+def single_devices(problem: PlacementProblem) -> Ints:
+    """(num_devices, num_groups) every group on one device, for each device; see `all_on`."""
+    return np.stack([all_on(problem, device) for device in range(problem.num_devices)])
+
+
+def random_placement(problem: PlacementProblem, rng: np.random.Generator) -> Ints:
+    """(num_groups,) each group's device drawn uniformly from those allowed."""
+    draws = np.where(problem.allowed, rng.random(problem.allowed.shape), -1.0)
+    devices: Ints = draws.argmax(axis=1)
+    return devices
+
+
+def expert_placement(problem: PlacementProblem) -> Ints:
+    """(num_groups,) what a person would write down, on the devices of the fastest kind.
+
+    Vision models are cut along the topological order into contiguous blocks of equal time, one a
+    device, and so are sequence models (`"kind": "sequence"` in the graph's meta) whose op names
+    tell of no layers. Other sequence models get one recurrent layer a device, in turn, the
+    encoder's and the decoder's of one number together, and the embedding with the first;
+    attention and softmax go on the last device. These are the expert placements
+    of ColocRL (Mirhoseini et al. 2017, arXiv:1706.04972, section 4.1), who took the recurrent one
+    from Sutskever et al. 2014.
+    """
+    anywhere = np.isfinite(problem.op_seconds).all(axis=1)
+    totals = problem.op_seconds[anywhere].sum(axis=0)
+    kinds = [device.kind for device in problem.cluster.devices]
+    fastest = kinds[int(totals.argmin())]
+    devices = np.array([number for number, kind in enumerate(kinds) if kind == fastest])
+    sequence = problem.graph.meta.get("kind") == "sequence"
+    layers = [_layer(name) for name in problem.graph.op_names] if sequence else []
+    if any(layers):
+        stages = _layers(problem, layers, len(devices))
+    else:
+        stages = _blocks(problem, int(devices[0]), len(devices))
+    return _where_allowed(problem, devices[stages])
+
+
+def _where_allowed(problem: PlacementProblem, wanted: Ints) -> Ints:
+    seconds = np.where(problem.allowed, problem.group_seconds, np.inf)
+    may = problem.allowed[np.arange(problem.num_groups), wanted]
+    return np.where(may, wanted, seconds.argmin(axis=1))
+
+
+def _blocks(problem: PlacementProblem, device: int, count: int) -> Ints:
+    """(num_groups,) contiguous blocks of equal time on `device`, numbered along the order."""
+    order = problem.group_order
+    seconds = problem.group_seconds[:, device]
+    seconds = np.where(np.isfinite(seconds), seconds, 0)[order]
+    middle = np.cumsum(seconds) - seconds / 2
+    stages = np.empty(problem.num_groups, dtype=np.int64)
+    total = max(float(seconds.sum()), np.finfo(float).tiny)
+    stages[order] = np.minimum(middle / total * count, count - 1).astype(np.int64)
+    return stages
+
+
+def _layers(problem: PlacementProblem, layers: list[str], count: int) -> Ints:
+    """(num_groups,) recurrent layer modulo `count`; the last for what belongs to no layer.
+
+    A group belongs to the layer in which its ops spend most time.
+    """
+    names = problem.graph.op_names
+    found = sorted({layer for layer in layers if layer}, key=_numbers)
+    stage_of = {layer: index % count for index, layer in enumerate(found)}
+    stage = np.array(
+        [
+            stage_of[layer] if layer else 0 if "embedding" in name else count - 1
+            for name, layer in zip(names, layers, strict=True)
+        ]
+    )
+    seconds = np.where(np.isfinite(problem.op_seconds), problem.op_seconds, 0).max(axis=1)
+    votes = np.zeros((problem.num_groups, count))
+    np.add.at(votes, (problem.op_group, stage), seconds + 1e-12)
+    stages: Ints = votes.argmax(axis=1)
+    return stages
+
+
+def _layer(name: str) -> str:
+    """The recurrent layer's scope that an op is in, a numbered one first; "" for none."""
+    scopes = LAYER.findall(name)
+    return max(scopes, key=lambda scope: scope[-1].isdigit(), default="")
+
+
+def _numbers(layer: str) -> tuple[list[int], str]:
+    return [int(digits) for digits in re.findall(r"\d+", layer)], layer

@@ -1,0 +1,184 @@
+"""List scheduling by earliest finish under memory limits, in an order that is given."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placeto.graph import Floats, Ints
+from placeto.heuristics.costs import forward_edges, free_room, without_choice
+from placeto.problem import Bools, PlacementProblem
+from placeto.support.dags import compressed
+from placeto.support.jit import njit
+
+
+class ListSchedule(NamedTuple):
+    """Where a list schedule puts the groups, and when it reckons that they finish."""
+
+    devices: Ints  # (num_groups,)
+    finish: Floats  # (num_groups,) s
+
+
+class _Groups(NamedTuple):
+    allowed: Bools  # (num_groups, num_devices)
+    fixed: Bools  # (num_groups,) whether only one device is allowed
+    seconds: Floats  # (num_groups, num_devices) s
+    memory: Ints  # (num_groups,) bytes
+    input_start: Ints  # (num_groups + 1,) compressed rows of inputs:
+    input_source: Ints  # (num_inputs,) the group that each is from
+    input_bytes: Ints  # (num_inputs,)
+
+
+class _Channels(NamedTuple):
+    between: Ints  # (num_devices, num_devices)
+    bandwidth: Floats  # (num_channels,) bytes/s
+    latency: Floats  # (num_channels,) s
+    overhead: Floats  # (num_channels,) s
+
+
+class _Gaps(NamedTuple):
+    """Idle times of each device in order of time; the last one never ends."""
+
+    start: Floats  # (num_devices, capacity) s
+    end: Floats  # (num_devices, capacity) s
+    number: Ints  # (num_devices,) how many there are
+
+
+def list_schedule(
+    problem: PlacementProblem, order: Ints, *, insertion: bool, queues: bool = True
+) -> ListSchedule:
+    """Gives each group in turn the device on which it finishes first.
+
+    Its inputs are transferred once they are produced. Only devices that have room for all of the
+    group's parameters and outputs are considered; where none has, the one with the most room is
+    taken. Groups with no choice take their room before all others.
+
+    Args:
+        problem: what is placed.
+        order: (num_groups,) the groups, each after those that it reads from.
+        insertion: whether a group may run in an idle time between two that were placed before.
+        queues: whether a channel carries the transfers that it is given one after another; else
+            none hinders another.
+
+    Returns:
+        Devices, and when the groups finish if nothing but the above holds them up.
+    """
+    edges = forward_edges(problem)
+    start, inputs = compressed(problem.num_groups, edges.target, np.arange(len(edges.target)))
+    groups = _Groups(
+        problem.allowed,
+        without_choice(problem),
+        problem.group_seconds,
+        problem.group_memory,
+        start,
+        edges.source[inputs],
+        edges.bytes[inputs],
+    )
+    p = problem.arrays
+    channels = _Channels(p.channel_between, p.bandwidth, p.latency, p.overhead)
+    room = free_room(problem)
+    return ListSchedule(*_place(order, groups, channels, room, insertion, queues))
+
+
+@njit(cache=True)
+def _place(
+    order: Ints, groups: _Groups, channels: _Channels, room: Ints, insertion: bool, queues: bool
+) -> tuple[Ints, Floats]:  # pragma: no cover
+    num_groups, num_devices = groups.allowed.shape
+    gaps = _Gaps(
+        np.zeros((num_devices, num_groups + 1 if insertion else 1)),
+        np.full((num_devices, num_groups + 1 if insertion else 1), np.inf),
+        np.ones(num_devices, np.int64),
+    )
+    channel_free = np.zeros(len(channels.bandwidth))
+    finish = np.zeros(num_groups)
+    device_of = np.zeros(num_groups, np.int64)
+    for group in order:
+        begin, end = groups.input_start[group], groups.input_start[group + 1]
+        sources, sizes = groups.input_source[begin:end], groups.input_bytes[begin:end]
+        by_finish = np.argsort(finish[sources], kind="mergesort")
+        sources, sizes = sources[by_finish], sizes[by_finish]
+        candidates = np.flatnonzero(groups.allowed[group])
+        if not groups.fixed[group]:
+            fitting = candidates[room[candidates] >= groups.memory[group]]
+            roomiest = np.argmax(room[candidates])
+            candidates = fitting if len(fitting) else candidates[roomiest : roomiest + 1]
+        chosen, chosen_gap, begun, earliest = candidates[0], 0, 0.0, np.inf
+        for device in candidates:
+            there = _transferred(
+                device, sources, sizes, finish, device_of, channels, queues, channel_free.copy()
+            )
+            seconds = groups.seconds[group, device]
+            gap = _first_gap(gaps, device, there, seconds)
+            begin_here = max(there, gaps.start[device, gap])
+            if begin_here + seconds < earliest:
+                chosen, chosen_gap = device, gap
+                begun, earliest = begin_here, begin_here + seconds
+        device_of[group] = chosen
+        _transferred(chosen, sources, sizes, finish, device_of, channels, queues, channel_free)
+        finish[group] = earliest
+        if insertion:
+            _fill(gaps, chosen, chosen_gap, begun, earliest)
+        else:
+            gaps.start[chosen, 0] = earliest
+        if not groups.fixed[group]:
+            room[chosen] -= groups.memory[group]
+    return device_of, finish
+
+
+@njit(cache=True)
+def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:  # pragma: no cover
+    """The first idle time of a device that holds so many seconds from `ready` on."""
+    ends = gaps.end[device, : gaps.number[device]]
+    gap = int(np.searchsorted(ends, ready))
+    while max(ready, gaps.start[device, gap]) + seconds > ends[gap]:
+        gap += 1
+    return gap
+
+
+@njit(cache=True)
+def _fill(
+    gaps: _Gaps, device: int, gap: int, begin: float, finish: float
+) -> None:  # pragma: no cover
+    """Takes [begin, finish] out of an idle time."""
+    if begin == finish:
+        return
+    starts, ends, count = gaps.start[device], gaps.end[device], gaps.number[device]
+    before, after = begin > starts[gap], finish < ends[gap]
+    if before and after:
+        for other in range(count, gap, -1):
+            starts[other], ends[other] = starts[other - 1], ends[other - 1]
+        ends[gap], starts[gap + 1] = begin, finish
+        gaps.number[device] += 1
+    elif before:
+        ends[gap] = begin
+    elif after:
+        starts[gap] = finish
+    else:
+        for other in range(gap, count - 1):
+            starts[other], ends[other] = starts[other + 1], ends[other + 1]
+        gaps.number[device] -= 1
+
+
+@njit(cache=True)
+def _transferred(
+    device: int,
+    sources: Ints,
+    sizes: Ints,
+    finish: Floats,
+    device_of: Ints,
+    channels: _Channels,
+    queues: bool,
+    channel_free: Floats,
+) -> float:  # pragma: no cover
+    """When the tensors of `sources` are on a device; books the transfers in `channel_free`."""
+    latest = 0.0
+    for source, size in zip(sources, sizes):  # noqa: B905 (numba knows no strict)
+        there = finish[source]
+        if device_of[source] != device:
+            channel = channels.between[device_of[source], device]
+            begin = max(there, channel_free[channel]) if queues else there
+            sent = begin + size / channels.bandwidth[channel]
+            channel_free[channel] = sent + channels.overhead[channel]
+            there = sent + channels.latency[channel]
+        latest = max(latest, there)
+    return latest

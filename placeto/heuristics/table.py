@@ -1,0 +1,121 @@
+"""Every heuristic by its name: functions from a problem to placements, in one go."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeto.graph import Ints
+from placeto.heuristics.baechi import filled_in_order, small_communication_times
+from placeto.heuristics.earliest_start import earliest_start
+from placeto.heuristics.etf import earliest_finish
+from placeto.heuristics.heft import heterogeneous_earliest_finish
+from placeto.heuristics.initial import expert_placement, random_placement, single_devices
+from placeto.heuristics.metis import partitioned
+from placeto.heuristics.scotch import mapped_everywhere, mapped_without_cpus
+from placeto.problem import PlacementProblem
+from placeto.support.errors import NotApplicable
+
+RANDOM_DRAWS = 100
+CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
+
+Say = Callable[[str], None]
+Placements = Callable[[PlacementProblem, np.random.Generator, float, Say], Iterator[Ints]]
+"""Of a problem, with random numbers, about so many seconds, and who is told what happens: batches,
+(n, num_groups) each, of placements."""
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """An entry of the table.
+
+    Attributes:
+        name: what `--method` calls it.
+        summary: one line for `placeto list`.
+        placements: makes them; the next batch is only asked for while there is time.
+        repaired: whether what does not fit in memory is repaired; else it is what it is.
+    """
+
+    name: str
+    summary: str
+    placements: Placements
+    repaired: bool = True
+
+
+def _one(function: Callable[[PlacementProblem], Ints]) -> Placements:
+    return lambda problem, rng, seconds, say: iter([function(problem)[None]])
+
+
+def _drawn(function: Callable[[PlacementProblem, np.random.Generator], Ints]) -> Placements:
+    return lambda problem, rng, seconds, say: iter([function(problem, rng)[None]])
+
+
+def _cpus(
+    problem: PlacementProblem, rng: np.random.Generator, seconds: float, say: Say
+) -> Iterator[Ints]:
+    devices = problem.cluster.devices
+    cpus = [number for number, device in enumerate(devices) if device.kind == "cpu"]
+    if not cpus:
+        raise NotApplicable(
+            f"cluster {problem.cluster.name!r} has no device of kind cpu; method cpu needs one"
+        )
+    yield single_devices(problem)[cpus]
+
+
+def _random(
+    problem: PlacementProblem, rng: np.random.Generator, seconds: float, say: Say
+) -> Iterator[Ints]:
+    together = max(1, CELLS_AT_ONCE // problem.num_groups)
+    for drawn in range(0, RANDOM_DRAWS, together):
+        count = min(together, RANDOM_DRAWS - drawn)
+        yield np.stack([random_placement(problem, rng) for _ in range(count)])
+
+
+def _heft(
+    problem: PlacementProblem, rng: np.random.Generator, seconds: float, say: Say
+) -> Iterator[Ints]:
+    for queues in (False, True):
+        yield heterogeneous_earliest_finish(problem, queues=queues).devices[None]
+
+
+def _m_sct(
+    problem: PlacementProblem, rng: np.random.Generator, seconds: float, say: Say
+) -> Iterator[Ints]:
+    yield small_communication_times(problem, seconds, say)[None]
+
+
+HEURISTICS = {
+    heuristic.name: heuristic
+    for heuristic in (
+        Heuristic(
+            "single",
+            "the best single device",
+            lambda problem, rng, seconds, say: iter([single_devices(problem)]),
+            repaired=False,
+        ),
+        Heuristic("cpu", "the best device of kind cpu", _cpus, repaired=False),
+        Heuristic("random", "the best of 100 random placements", _random, repaired=False),
+        Heuristic(
+            "expert",
+            "blocks for vision models, layers for sequence models",
+            _one(expert_placement),
+            repaired=False,
+        ),
+        Heuristic("scotch", "Scotch's static mapping onto all devices", _drawn(mapped_everywhere)),
+        Heuristic(
+            "mincut",
+            "Scotch's static mapping onto all but the CPUs",
+            _drawn(mapped_without_cpus),
+        ),
+        Heuristic("metis", "partitioning by METIS, a part for each device", _drawn(partitioned)),
+        Heuristic("etf", "earliest finish under memory limits", _one(earliest_finish)),
+        Heuristic("heft", "earliest finish by upward rank (Topcuoglu et al. 2002)", _heft),
+        Heuristic("m-topo", "devices filled in topological order (Baechi)", _one(filled_in_order)),
+        Heuristic(
+            "m-etf",
+            "the group that can start first, again and again (Baechi)",
+            _one(lambda problem: earliest_start(problem).devices),
+        ),
+        Heuristic("m-sct", "m-ETF that waits for favourite children (Baechi)", _m_sct),
+    )
+}

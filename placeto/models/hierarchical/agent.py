@@ -1,0 +1,103 @@
+"""The hierarchical planner's agent (Mirhoseini et al., ICLR 2018)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from placeto.graph import Ints
+from placeto.models.choices import entropy
+from placeto.models.hierarchical.network import HierarchicalPolicy, HierarchicalShape
+from placeto.models.hierarchical.settings import HierarchicalConfig
+from placeto.models.one_shot import OneShotAgent, Shots
+from placeto.problem import PlacementProblem
+from placeto.simulation import Evaluator
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """Some groupings, and the devices of their clusters.
+
+    Attributes:
+        cluster: (episodes, num_groups) of each group, groups in topological order.
+        devices: (clusters, episodes) of each cluster.
+    """
+
+    AXES: ClassVar = {"cluster": 0, "devices": 1}  # along which the episodes are
+
+    cluster: Tensor
+    devices: Tensor
+
+
+class HierarchicalAgent(OneShotAgent[Clustering]):
+    """Puts the groups into clusters, then gives each cluster a device.
+
+    Both networks go up the policy gradient of the paper (equations 3 to 6), with one placement for
+    each grouping: the gradient of log p(grouping) + log p(devices | grouping), times the advantage.
+    A cluster may be given a device that one of its groups may be on; a group that may not be there
+    goes where it runs fastest of the devices that it may be on. An empty cluster is given device 0:
+    a choice without effect would only blur the gradient.
+    """
+
+    network: HierarchicalPolicy
+
+    def __init__(
+        self, problems: Sequence[PlacementProblem], config: HierarchicalConfig, evaluate: Evaluator
+    ) -> None:
+        super().__init__(problems, config, evaluate)
+        problem = self.problem
+        self._clusters = min(config.clusters, problem.num_groups)
+        self.network = HierarchicalPolicy(
+            HierarchicalShape(
+                num_types=self.attributes.types.shape[1],
+                num_devices=problem.num_devices,
+                clusters=self._clusters,
+                width=config.width,
+            )
+        )
+        self._allowed = torch.from_numpy(problem.allowed[problem.group_order])
+        seconds = np.where(problem.allowed, problem.group_seconds, np.inf)
+        self._fastest: Ints = seconds.argmin(axis=1)
+
+    @torch.no_grad()
+    def draw(
+        self, rng: np.random.Generator, episodes: int, part: slice, greedy: bool
+    ) -> tuple[Clustering, Ints]:
+        """Draws a cluster for each group, then a device for each cluster."""
+        problem = self.problem
+        sizes = (
+            (episodes, problem.num_groups, self._clusters),
+            (self._clusters, episodes, problem.num_devices),
+        )
+        lots, luck = (
+            torch.from_numpy(np.zeros(size) if greedy else rng.gumbel(size=size)) for size in sizes
+        )
+        cluster = (self.network.grouper(self.attributes) + lots[part]).argmax(dim=-1)
+        x = self.network.embed(self.attributes, cluster)
+        devices = self.network.placer.draw(x, self._may(cluster), luck[:, part])
+        wanted = devices.T.gather(1, cluster).numpy()[:, problem.group_position]
+        may = problem.allowed[np.arange(problem.num_groups), wanted]
+        return Clustering(cluster, devices), np.where(may, wanted, self._fastest)
+
+    def terms(self, index: int, played: Shots[Clustering], part: slice) -> tuple[Tensor, Tensor]:
+        """Of all clusters and devices together; the entropy of one choice on average."""
+        cluster, devices = played.choices.cluster[part], played.choices.devices[:, part]
+        grouping = self.network.grouper(self.attributes).log_softmax(dim=-1)
+        groups = torch.arange(cluster.shape[1])
+        x = self.network.embed(self.attributes, cluster)
+        placing = self.network.placer(x, self._may(cluster), devices)
+        taken = grouping[groups, cluster].sum(dim=1)
+        taken = taken + placing.gather(2, devices[:, :, None]).sum(dim=(0, 2))
+        uncertainty = entropy(placing).sum(dim=0) + entropy(grouping).sum()
+        return taken, uncertainty / (len(grouping) + len(placing))
+
+    def _may(self, cluster: Tensor) -> Tensor:
+        """(clusters, batch, num_devices) which devices the clusters of groupings may have."""
+        member = F.one_hot(cluster, self._clusters).transpose(1, 2).float()
+        may = member @ self._allowed.float() > 0
+        may[..., 0] |= member.sum(dim=-1) == 0
+        return may.transpose(0, 1)

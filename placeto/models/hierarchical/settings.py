@@ -1,0 +1,21 @@
+"""Settings of the hierarchical planner's training."""
+
+from dataclasses import dataclass
+
+from placeto.models.settings import OneShotConfig
+
+
+@dataclass(frozen=True)
+class HierarchicalConfig(OneShotConfig):
+    """Settings of the hierarchical planner's training.
+
+    Attributes:
+        clusters: how many sets of groups the grouper makes at most. The paper has 256, for tens of
+            thousands of ops; these are made of groups that are fewer.
+    """
+
+    agent = "hierarchical"
+
+    learning_rate: float = 3e-3
+    entropy_bonus: float = 7.0
+    clusters: int = 32

@@ -1,0 +1,44 @@
+"""Placeto: sweeps that improve a placement, for any graph on any cluster, with one network."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from placeto.models.kind import AgentKind
+from placeto.models.placeto.settings import PlacetoConfig
+from placeto.problem import PlacementProblem
+from placeto.simulation import Evaluator
+
+if TYPE_CHECKING:  # torch is slow to import
+    from placeto.models.agent import Agent, Teacher
+    from placeto.models.network import Network
+    from placeto.models.stored import StoredPolicy
+
+
+def _make(
+    problems: Sequence[PlacementProblem],
+    config: PlacetoConfig,
+    evaluate: Evaluator,
+    teacher: "Teacher | None",
+) -> "Agent[Any]":
+    from placeto.models.placeto.agent import PlacetoAgent
+
+    return PlacetoAgent(problems, config, evaluate, teacher)
+
+
+def _load(stored: "StoredPolicy") -> "Network":
+    from placeto.models.placeto.network import loaded
+
+    return loaded(stored)
+
+
+KIND = AgentKind(
+    name="placeto",
+    config=PlacetoConfig,
+    make=_make,
+    load=_load,
+    network_settings=("hidden", "embedding", "width", "rounds"),
+    any_cluster=True,
+    guides=True,
+    imitates=True,
+    reads_schedules=True,
+)

@@ -1,0 +1,277 @@
+"""Episodes in compiled code: sweeps over the groups, many at once."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numba import get_num_threads, prange
+
+from placeto.envs.features.pairs import (
+    BINS,
+    GROUP_FEATURES,
+    PAIR_FEATURES,
+    TINY,
+    Features,
+    Wiring,
+    observe,
+    survey,
+)
+from placeto.graph import Floats, Ints
+from placeto.models.placeto.scoring import Weights, score
+from placeto.objective import penalised
+from placeto.problem import Bools, PlacementProblem
+from placeto.simulation.compiled import Compiled, Int32s
+from placeto.simulation.kernel import advance
+from placeto.simulation.reduction import compiled
+from placeto.simulation.run import read
+from placeto.simulation.state import OPS, begin, borrowed, view
+from placeto.support.jit import njit
+
+NOT_FORCED: Ints = np.empty((0, 0), dtype=np.int64)
+
+
+class Guide(NamedTuple):
+    """A policy and all that it needs to know of a problem, as compiled code takes it."""
+
+    wiring: Wiring
+    weights: Weights
+    table: Features  # (num_groups, embedding)
+
+
+@dataclass(frozen=True, eq=False)
+class Sweeps:
+    """What happened in `episodes` episodes of `steps` steps.
+
+    Attributes:
+        pairs: (steps, episodes, num_devices, PAIR_FEATURES) what was seen of each device.
+        groups: (steps, episodes, GROUP_FEATURES) what was seen of the group.
+        open: (steps, episodes, num_devices) which devices could be chosen.
+        current: (steps,) the groups.
+        actions: (steps, episodes) their devices.
+        rewards: (steps, episodes) fall of the penalised step time, relative to the first one.
+        devices: (episodes, num_groups) the last placements.
+        step_time: (episodes,) seconds of these.
+        best: (episodes, num_groups) the placements with the least penalised step time on the way.
+        best_cost: (episodes,) that of these, in seconds.
+        simulated: (episodes,) how many placements were simulated.
+    """
+
+    # Along which axis the episodes of an array are. What is not named is the same for all.
+    AXES: ClassVar = {
+        **dict.fromkeys(("pairs", "groups", "open", "actions", "rewards"), 1),
+        **dict.fromkeys(("devices", "step_time", "best", "best_cost", "simulated"), 0),
+    }
+
+    pairs: Features
+    groups: Features
+    open: Bools
+    current: Ints
+    actions: Ints
+    rewards: Floats
+    devices: Ints
+    step_time: Floats
+    best: Ints
+    best_cost: Floats
+    simulated: Ints
+
+    @property
+    def untold(self) -> int:
+        """Placements that were simulated beyond the best ones, which a visitor is told of."""
+        return int(self.simulated.sum()) - len(self.best)
+
+
+def play(
+    problem: PlacementProblem,
+    guide: Guide,
+    start: Ints,
+    noise: Floats,
+    *,
+    memory_penalty: float,
+    decided: bool = False,
+    forced: Ints = NOT_FORCED,
+    remember: bool = True,
+) -> Sweeps:
+    """Goes through the groups of some placements, in topological order, once or several times.
+
+    Args:
+        problem: what is placed.
+        guide: chooses the devices.
+        start: (episodes, num_groups) where the episodes start.
+        noise: (steps, episodes, num_devices) what the scores are raised by: 0 to take the most
+            likely device, Gumbel noise to draw one; `steps` is a multiple of `num_groups`.
+        memory_penalty: seconds a GiB over a device's memory.
+        decided: whether the start is what an earlier sweep left, and not where the first begins.
+        forced: (episodes, num_groups) devices that are taken whatever the scores; none if empty.
+        remember: whether what was seen is wanted; else those arrays have no steps.
+
+    Returns:
+        The episodes.
+    """
+    steps, episodes, num_devices = noise.shape
+    current = np.tile(problem.group_order, steps // problem.num_groups)
+    kept = steps if remember else 0
+    pairs = np.empty((kept, episodes, num_devices, PAIR_FEATURES), dtype=np.float32)
+    groups = np.empty((kept, episodes, GROUP_FEATURES), dtype=np.float32)
+    open_to = np.empty((kept, episodes, num_devices), dtype=np.bool_)
+    actions = np.empty((steps, episodes), dtype=np.int64)
+    costs = np.empty((steps + 1, episodes))
+    devices = np.array(start, dtype=np.int64)
+    best = devices.copy()
+    step_time = np.empty(episodes)
+    simulated = np.zeros(episodes, dtype=np.int64)
+    reduction = compiled(problem)
+    with borrowed(reduction, get_num_threads()) as states:
+        sweep(
+            reduction.compiled, *guide, current, noise, memory_penalty, decided, forced,
+            *states, devices, pairs, groups, open_to, actions, costs, best, step_time,
+            simulated,
+        )  # fmt: skip
+    scale = np.where(np.isfinite(costs[0]) & (costs[0] > 0), costs[0], 1.0)
+    return Sweeps(
+        pairs=pairs,
+        groups=groups,
+        open=open_to,
+        current=current,
+        actions=actions,
+        rewards=(costs[:-1] - costs[1:]) / scale,
+        devices=devices,
+        step_time=step_time,
+        best=best,
+        best_cost=costs.min(axis=0),
+        simulated=simulated,
+    )
+
+
+@njit(cache=True)
+def distinct(x: Features, allowed: Bools, choices: Bools) -> None:  # pragma: no cover
+    """Of devices that nothing tells apart only the first is a choice.
+
+    Where several are idle, the chance to go to one of them would be split, and each less likely
+    than to stay.
+
+    Args:
+        x: (num_devices, PAIR_FEATURES).
+        allowed: (num_devices,) whether the group may be there.
+        choices: (num_devices,) filled.
+    """
+    for device in range(len(x)):
+        choices[device] = allowed[device]
+        for earlier in range(device):
+            if choices[earlier] and (x[earlier] == x[device]).all():
+                choices[device] = False
+
+
+@njit(cache=True)
+def prefer(x: Features, device: int, choices: Bools) -> None:  # pragma: no cover
+    """Makes a device the choice among those that nothing tells apart from it."""
+    for other in range(len(x)):
+        if (x[other] == x[device]).all():
+            choices[other] = other == device
+
+
+@njit(cache=True, parallel=True)
+def sweep(
+    c: Compiled,
+    w: Wiring,
+    n: Weights,
+    table: Features,
+    current: Ints,
+    noise: Floats,
+    penalty: float,
+    decided: bool,
+    forced: Ints,
+    ints: Int32s,
+    longs: Ints,
+    reals: Floats,
+    devices: Ints,
+    pairs: Features,
+    groups: Features,
+    open_to: Bools,
+    actions: Ints,
+    costs: Floats,
+    best: Ints,
+    step_time: Floats,
+    simulated: Ints,
+) -> None:  # pragma: no cover
+    """Plays episodes over all cores; see `play`.
+
+    Args:
+        c: the compiled problem.
+        w: its wiring.
+        n: scores the devices.
+        table: (num_groups, embedding) of the groups.
+        current: (steps,) the groups as they are visited.
+        noise: (steps, episodes, num_devices).
+        penalty: seconds a GiB over a device's memory.
+        decided: whether all groups count as visited from the beginning.
+        forced: (episodes, num_groups), or empty.
+        ints: (states, …) buffers of the states that share the work.
+        longs: likewise.
+        reals: likewise.
+        devices: (episodes, num_groups) the first placements; changed into the last.
+        pairs: filled, unless empty.
+        groups: filled, unless empty.
+        open_to: filled, unless empty.
+        actions: (steps, episodes) filled.
+        costs: (steps + 1, episodes) filled with seconds.
+        best: (episodes, num_groups) filled.
+        step_time: (episodes,) filled with seconds.
+        simulated: (episodes,) raised by the placements simulated.
+    """
+    num_devices = len(c.device_kind)
+    episodes, num_groups = devices.shape
+    states = min(len(ints), episodes)
+    for state in prange(states):
+        s = view(c, ints[state], longs[state], reals[state])
+        peak = np.empty(num_devices, np.int64)
+        nothing = np.empty(0)
+        busy = np.empty((num_devices, BINS + 1))
+        load = np.empty((num_devices, 2))
+        x = np.empty((num_devices, PAIR_FEATURES), np.float32)
+        y = np.empty(GROUP_FEATURES, np.float32)
+        logits = np.empty(num_devices)
+        choices = np.empty(num_devices, np.bool_)
+        visited = np.empty(num_groups, np.bool_)
+        for episode in range(state * episodes // states, (state + 1) * episodes // states):
+            visited[:] = decided
+            moved = True
+            cost = least = np.inf
+            for step in range(len(current) + 1):
+                if moved:
+                    begin(c, devices[episode], s)
+                    advance(c, s, 0, OPS)
+                    seconds = max(read(s, peak, nothing), TINY)
+                    survey(c, w, s, seconds, busy, load)
+                    cost = penalised(seconds, peak, w.memory_limit, penalty)
+                    step_time[episode] = seconds
+                    simulated[episode] += 1
+                    if cost < least:
+                        least = cost
+                        best[episode] = devices[episode]
+                costs[step, episode] = cost
+                if step == len(current):
+                    break
+                group = current[step]
+                observe(
+                    c, w, s, step_time[episode], peak, busy, load, group, visited,
+                    decided or step >= num_groups, x, y,
+                )  # fmt: skip
+                distinct(x, w.allowed[group], choices)
+                if len(forced):
+                    prefer(x, forced[episode, group], choices)
+                if len(pairs):
+                    pairs[step, episode] = x
+                    groups[step, episode] = y
+                    open_to[step, episode] = choices
+                score(n, x, y, table[group], choices, logits)
+                chosen, highest = devices[episode, group], -np.inf
+                for device in range(num_devices):
+                    value = logits[device] + noise[step, episode, device]
+                    if value > highest:
+                        chosen, highest = device, value
+                if len(forced):
+                    chosen = forced[episode, group]
+                visited[group] = True
+                actions[step, episode] = chosen
+                moved = chosen != devices[episode, group]
+                devices[episode, group] = chosen

@@ -1,0 +1,46 @@
+"""Settings of Placeto's training."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from placeto.models.settings import LearningConfig
+from placeto.support.errors import PlacetoError
+
+
+@dataclass(frozen=True)
+class PlacetoConfig(LearningConfig):
+    """Settings of Placeto's training.
+
+    Attributes:
+        imitation: share of the updates, the first ones, that imitate placements found by search.
+        lessons: how many are prepared for each problem; an update that imitates takes one.
+        disturbed_lessons: episodes of a lesson that begin near the placement that is imitated; one
+            more begins on one device.
+        sweeps: how often an episode of reinforcement goes through the groups.
+        hidden: width of the layers that score a pair.
+        embedding: length of a group's embedding.
+        width: of the layers that make the embedding.
+        rounds: of messages among the groups.
+    """
+
+    agent = "placeto"
+
+    updates: int = 1000
+    learning_rate: float = 2e-3
+    entropy_bonus: float = 0.02
+    algorithm: Literal["reinforce", "ppo"] = "ppo"
+    checkpoint_every: int = 200
+    gradient_norm: float = 1.0
+    imitation: float = 0.375
+    lessons: int = 4
+    disturbed_lessons: int = 3
+    sweeps: int = 1
+    hidden: int = 64
+    embedding: int = 16
+    width: int = 32
+    rounds: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.imitation <= 1:
+            raise PlacetoError(f"imitation is {self.imitation!r}, expected from 0 to 1")

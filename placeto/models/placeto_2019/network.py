@@ -1,0 +1,159 @@
+"""Placeto's policy: graph embedding, pooling, a softmax over devices."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from placeto.envs.features import num_node_features, present_device
+from placeto.models.layers import mlp
+from placeto.models.network import Network
+from placeto.models.placeto_2019.messages import Rounds, Sweep
+from placeto.models.placeto_2019.pooling import Pools
+from placeto.models.placeto_2019.structure import DIRECTIONS, Structure
+from placeto.models.stored import StoredPolicy
+from placeto.support.errors import PlacetoError
+
+
+@dataclass(frozen=True)
+class Placeto2019Shape:
+    """What shape a policy has.
+
+    Attributes:
+        num_devices: how many devices it chooses from.
+        width: of the embeddings, in each of the two directions.
+        passing: `rounds` (messages among all nodes), `sweep` (one pass along the topological
+            order), or `none` (no messages: the "simple aggregator").
+        rounds: how many rounds.
+        pooling: `partition` (over ancestors, descendants and parallel nodes apart) or `all` (over
+            all nodes at once: the "simple partitioner").
+        keep: what the logit of the group's present device is raised by before training; learned
+            from there on. 0 is the paper's.
+    """
+
+    num_devices: int
+    width: int = 16
+    passing: Literal["rounds", "sweep", "none"] = "rounds"
+    rounds: int = 8
+    pooling: Literal["partition", "all"] = "partition"
+    keep: float = 3.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("num_devices", 1), ("width", 1), ("rounds", 1)):
+            if getattr(self, name) < least:
+                raise PlacetoError(f"policy {name} is {getattr(self, name)}, expected {least} up")
+        for name, known in (
+            ("passing", ("rounds", "sweep", "none")),
+            ("pooling", ("partition", "all")),
+        ):
+            if getattr(self, name) not in known:
+                raise PlacetoError(
+                    f"policy {name} is {getattr(self, name)!r}, expected one of {', '.join(known)}"
+                )
+
+    def to_document(self) -> dict[str, Any]:
+        """The configuration as JSON."""
+        return asdict(self)
+
+
+class GraphReader(Network):
+    """Reads what there is to know for the choice of the current group's device.
+
+    Placeto (Addanki et al. 2019, arXiv:1906.08879, section 3.2): each group's attributes are
+    transformed; messages pass from parents to children and back; embeddings are pooled apart over
+    the current group's ancestors, its descendants and the rest.
+
+    Shapes:
+        inputs: features (batch, num_groups, num_features), current (batch,)
+        output: (batch, summary_width): the pools, and the current group's embedding
+
+    Attributes:
+        summary_width: how many numbers it makes of a state.
+    """
+
+    agent = "placeto-2019"
+    config: Placeto2019Shape
+
+    def __init__(self, config: Placeto2019Shape) -> None:
+        super().__init__()
+        self.config = config
+        width = config.width
+        self.transform = mlp([num_node_features(config.num_devices), width, width])
+        self.messages: Rounds | Sweep | None = None
+        if config.passing == "sweep":
+            self.messages = Sweep(width)
+        elif config.passing == "rounds":
+            self.messages = Rounds(width, config.rounds)
+        embedding = DIRECTIONS * width
+        pools = 3 if config.pooling == "partition" else 1
+        self.pools = Pools(pools, embedding)
+        self.summary_width = embedding * (pools + 1)
+
+    def read(self, features: Tensor, current: Tensor, graph: Structure) -> Tensor:
+        """Reads a batch of states of one problem.
+
+        Args:
+            features: (batch, num_groups, num_features) as `features.node_features` makes them.
+            current: (batch,) the group whose device is chosen.
+            graph: the structure of the problem that all states of the batch are of.
+
+        Returns:
+            (batch, summary_width).
+        """
+        x = self.embed(features, graph)
+        if self.config.pooling == "partition":
+            members = graph.relatives[:, current]
+        else:
+            members = torch.ones(1, *features.shape[:2], dtype=torch.bool, device=x.device)
+        at = x[current, torch.arange(len(current), device=x.device)]
+        return torch.cat([self.pools(x, members), at], dim=-1)
+
+    def embed(self, features: Tensor, graph: Structure) -> Tensor:
+        """(num_groups, batch, 2 * width) embeddings of the groups."""
+        h = self.transform(features.transpose(0, 1)).relu_()
+        if self.messages is None:
+            return torch.cat([h, h], dim=-1)
+        down, up = self.messages(h, graph)
+        return torch.cat([down, up], dim=-1)
+
+
+class Placeto2019Policy(GraphReader):
+    """Scores every device for the current group: a softmax over devices follows.
+
+    Shapes:
+        inputs: features (batch, num_groups, num_features), current (batch,)
+        output: (batch, num_devices) logits
+    """
+
+    def __init__(self, config: Placeto2019Shape) -> None:
+        super().__init__(config)
+        width = DIRECTIONS * config.width
+        self.head = mlp([self.summary_width, width, width, config.num_devices])
+        self.keep = nn.Parameter(torch.tensor(float(config.keep)))
+
+    def forward(self, features: Tensor, current: Tensor, graph: Structure) -> Tensor:
+        """(batch, num_devices) logits; see `read`."""
+        return self.score(self.read(features, current, graph), features, current)
+
+    def score(self, summary: Tensor, features: Tensor, current: Tensor) -> Tensor:
+        """(batch, num_devices) logits of what was read of these states."""
+        rows = torch.arange(len(current), device=features.device)
+        present: Tensor = present_device(features[rows, current])
+        logits: Tensor = self.head(summary)
+        return torch.addcmul(logits, self.keep, present)
+
+
+def loaded(stored: StoredPolicy) -> Placeto2019Policy:
+    """The network of a stored policy.
+
+    Raises:
+        PlacetoError: its card and its weights do not fit together.
+    """
+    shape = {key: value for key, value in stored.card["policy"].items() if key != "kind"}
+    try:
+        policy = Placeto2019Policy(Placeto2019Shape(**shape))
+    except (TypeError, PlacetoError) as error:
+        raise PlacetoError(f"{stored.source}: not a policy's shape: {error}") from error
+    policy.load(stored)
+    return policy

@@ -1,0 +1,116 @@
+"""What a placement is worth: its step time, and what its memory over the limit costs.
+
+Three answers, for three uses: ρ, which agents are rewarded and judged by; the rank, by which the
+best placement is kept; and the cost that a search makes small, so that it leaves what does not fit.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeto.graph import Floats, Ints
+from placeto.problem import PlacementProblem
+from placeto.simulation import Outcomes
+from placeto.simulation.queues import DEVICE_ROW, PEAK
+from placeto.simulation.state import State
+from placeto.support.jit import njit
+
+GIB = 2.0**30
+UNFIT = 1e15  # above every step time, and no more than bytes can be added to
+# What a placement that does not fit costs a search, as shares of the shortest start: at all, and if
+# all of the graph's memory is over the limit.
+ANY_EXCESS, WHOLE_EXCESS = 0.1, 4.0
+
+
+def overflow(problem: PlacementProblem, peak_memory: Ints) -> NDArray[Any]:
+    """(...) bytes over the limits of all devices, of (..., num_devices) peaks."""
+    over: NDArray[Any] = np.maximum(peak_memory - problem.memory_limit, 0).sum(axis=-1)
+    return over
+
+
+@njit(cache=True)
+def overflow_so_far(s: State, memory_limit: Ints) -> float:  # pragma: no cover
+    """Bytes over the limits of all devices, of a simulation on its way."""
+    over = 0.0
+    for device in range(len(memory_limit)):
+        over += max(s.device_ints[DEVICE_ROW * device + PEAK] - memory_limit[device], 0)
+    return over
+
+
+def penalised_time(problem: PlacementProblem, outcomes: Outcomes, memory_penalty: float) -> Floats:
+    """ρ: step time plus `memory_penalty` for every GiB over the limit, summed over devices.
+
+    Placeto (Addanki et al. 2019, arXiv:1906.08879).
+
+    Args:
+        problem: whose devices' memory is the limit.
+        outcomes: of a batch of placements.
+        memory_penalty: seconds a GiB.
+
+    Returns:
+        (batch,) seconds.
+    """
+    found = np.empty(len(outcomes.step_time))
+    _penalise(outcomes.step_time, outcomes.peak_memory, problem.memory_limit, memory_penalty, found)
+    return found
+
+
+@njit(cache=True)
+def _penalise(
+    step_time: Floats, peak: Ints, limit: Ints, penalty: float, found: Floats
+) -> None:  # pragma: no cover
+    for row in range(len(step_time)):
+        found[row] = penalised(step_time[row], peak[row], limit, penalty)
+
+
+@njit(cache=True)
+def penalised(
+    step_time: float, peak: Ints, limit: Ints, penalty: float
+) -> float:  # pragma: no cover
+    """ρ of one placement, of (num_devices,) peaks and limits; see `penalised_time`."""
+    over = 0
+    for device in range(len(limit)):
+        over += max(peak[device] - limit[device], 0)
+    return step_time + penalty * (over / GIB)
+
+
+@njit(cache=True)
+def rank(step_time: float, over: float) -> float:  # pragma: no cover
+    """Orders placements as the incumbent does: what fits, by step time; then by bytes over."""
+    return UNFIT + over if over > 0 else step_time
+
+
+@njit(cache=True)
+def search_cost(
+    step_time: float, over: float, scale: float, whole: int
+) -> float:  # pragma: no cover
+    """What a search makes small: step time, and more where a placement does not fit in memory.
+
+    Args:
+        step_time: seconds.
+        over: bytes over the limits.
+        scale: seconds that these are reckoned in.
+        whole: bytes of the graph.
+
+    Returns:
+        Seconds.
+    """
+    if over > 0:
+        return step_time + scale * (ANY_EXCESS + WHOLE_EXCESS * over / whole)
+    return step_time
+
+
+def search_costs(
+    problem: PlacementProblem, step_time: Floats | np.float64, peak_memory: Ints, scale: float
+) -> Floats:
+    """`search_cost` of a batch: (...) seconds, of (...) step times and (..., num_devices) peaks."""
+    over = overflow(problem, peak_memory)
+    share = over / whole_bytes(problem)
+    costs: Floats = step_time + scale * (ANY_EXCESS * (over > 0) + WHOLE_EXCESS * share)
+    return costs
+
+
+def whole_bytes(problem: PlacementProblem) -> int:
+    """The graph's memory that overflow is a share of, in bytes."""
+    return max(int(problem.group_memory.sum()), 1)

@@ -1,0 +1,200 @@
+"""Placements of PyTorch modules as maps from modules to devices."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from placeto.cluster import Cluster
+from placeto.graph import ComputationGraph, Ints
+from placeto.problem import PlacementProblem
+from placeto.support.errors import PlacetoError
+
+TorchDevice = int | str
+
+_TORCH = re.compile(r"cpu|(cuda|xpu|mps|hpu|npu)(:\d+)?")
+_LOCAL = re.compile(r"(?:.*/)?device:(GPU|CPU):(\d+)", re.I)
+
+
+def device_map(
+    problem: PlacementProblem, devices: Ints, names: Mapping[str, TorchDevice] | None = None
+) -> dict[str, TorchDevice]:
+    """The device of each module, as Hugging Face Accelerate's `dispatch_model` takes it.
+
+    A module that is on one device stands for all that is inside of it; of any other the modules
+    inside of it are listed. What a module computes between those inside of it runs where its
+    inputs are. Parameters of the model itself, outside of all modules inside of it, are listed by
+    their own names; `dispatch_model` puts them on its `main_device`.
+
+    Args:
+        problem: with a graph that `placeto extract` made of a PyTorch module.
+        devices: (num_groups,) device of each group.
+        names: PyTorch's names of the cluster's devices, such as `{"gpu0": "cuda:1"}`. Those left
+            out are called as in the cluster where that is as PyTorch calls them (`cuda:0`, `cpu`),
+            else by a GPU's number or `cpu`, as the cluster's `tensorflow` names say.
+
+    Returns:
+        Path of a module -> device; "" is the whole model.
+
+    Raises:
+        PlacetoError: the graph is of no PyTorch module, a device has no name, two have the same,
+            or a module is split between devices that must be whole.
+    """
+    modules = _modules(problem.graph)
+    known = torch_devices(problem.cluster, names or {})
+    tree = _tree(modules, devices[problem.op_group].tolist())
+    found = dict(_mapped(tree, modules.whole, problem))
+    mapped: dict[str, TorchDevice] = {}
+    for path, device in found.items():
+        name = problem.cluster.devices[device].name
+        if name not in known:
+            raise PlacetoError(_nameless(name))
+        mapped[path] = known[name]
+    used = {problem.cluster.devices[device].name for device in set(found.values())}
+    _check_apart(problem.cluster, {name: known[name] for name in used})
+    return mapped
+
+
+def check_device_map(problem: PlacementProblem) -> None:
+    """Makes sure, before a placement is searched for, that modules and devices have names.
+
+    Raises:
+        PlacetoError: the graph is of no PyTorch module, a device has no name in PyTorch, or two
+            have the same.
+    """
+    _modules(problem.graph)
+    known = torch_devices(problem.cluster)
+    for device in problem.cluster.devices:
+        if device.name not in known:
+            raise PlacetoError(_nameless(device.name))
+    _check_apart(problem.cluster, known)
+
+
+def _check_apart(cluster: Cluster, known: Mapping[str, TorchDevice]) -> None:
+    names = list(known.values())
+    if twice := sorted({str(name) for name in names if names.count(name) > 1}):
+        raise PlacetoError(
+            f"cluster {cluster.name!r}: several devices have one name in PyTorch "
+            f"({', '.join(twice)}); give each its own, such as gpu0=cuda:0"
+        )
+
+
+def torch_devices(
+    cluster: Cluster, names: Mapping[str, TorchDevice] | None = None
+) -> dict[str, TorchDevice]:
+    """PyTorch's names of a cluster's devices, of those that have one.
+
+    Args:
+        cluster: devices with a name of PyTorch's keep it; other GPUs are numbered as in their
+            `tensorflow` names.
+        names: device -> name, which come first.
+
+    Raises:
+        PlacetoError: a name for a device that is not there.
+    """
+    found: dict[str, TorchDevice] = {}
+    for device in cluster.devices:
+        local = _LOCAL.fullmatch(device.tensorflow or "")
+        if _TORCH.fullmatch(device.name):
+            found[device.name] = device.name
+        elif local:
+            found[device.name] = int(local[2]) if local[1].upper() == "GPU" else "cpu"
+    for name in names or {}:
+        cluster.device_index(name)
+    return found | dict(names or {})
+
+
+@dataclass(frozen=True)
+class _Modules:
+    """What a graph's meta says of modules.
+
+    Attributes:
+        paths: (num_ops,) module of each op; None for none.
+        states: (num_ops,) names of the parameter or buffer that an op is; none for others.
+        whole: whether ops of one whole module share a device in every placement.
+    """
+
+    paths: Sequence[str | None]
+    states: Sequence[Sequence[str]]
+    whole: bool
+
+
+@dataclass
+class _Module:
+    """A module: the devices of what it computes, of what it holds, and of what is inside of it."""
+
+    path: str
+    ops: set[int] = field(default_factory=set)
+    states: dict[str, int] = field(default_factory=dict)
+    children: dict[str, "_Module"] = field(default_factory=dict)
+
+    def child(self, name: str) -> "_Module":
+        path = f"{self.path}.{name}" if self.path else name
+        return self.children.setdefault(name, _Module(path))
+
+    def all_devices(self) -> set[int]:
+        return self.ops.union(
+            self.states.values(), *(child.all_devices() for child in self.children.values())
+        )
+
+
+def _modules(graph: ComputationGraph) -> _Modules:
+    meta = graph.meta.get("pytorch")
+    if not isinstance(meta, Mapping):
+        raise PlacetoError(
+            f"graph {graph.name!r}: does not say which modules its ops are of; make it with "
+            "placeto extract of a PyTorch module"
+        )
+    paths, states = meta.get("modules"), meta.get("states")
+    if not isinstance(paths, list) or len(paths) != graph.num_ops or not isinstance(states, dict):
+        raise PlacetoError(f"graph {graph.name!r}: meta.pytorch is not of its {graph.num_ops} ops")
+    return _Modules(
+        paths=paths,
+        states=[states.get(name, ()) for name in graph.op_names],
+        whole=meta.get("together") == "modules",
+    )
+
+
+def _tree(modules: _Modules, devices: Sequence[int]) -> _Module:
+    root = _Module("")
+    for path, names, device in zip(modules.paths, modules.states, devices, strict=True):
+        for name in names:
+            owner, _, last = name.rpartition(".")
+            _find(root, owner).states[last] = device
+        if path is not None and not names:
+            _find(root, path).ops.add(device)
+    return root
+
+
+def _nameless(device: str) -> str:
+    return (
+        f"device {device!r} has no name in PyTorch; call it so in the cluster file (cuda:0, cpu), "
+        "give it a `tensorflow` name such as /device:GPU:0, or call "
+        f"device_map(…, names={{{device!r}: 'cuda:0'}})"
+    )
+
+
+def _find(root: _Module, path: str) -> _Module:
+    for name in path.split(".") if path else ():
+        root = root.child(name)
+    return root
+
+
+def _mapped(module: _Module, whole: bool, problem: PlacementProblem) -> Iterator[tuple[str, int]]:
+    devices = module.all_devices()
+    if len(devices) == 1:
+        yield module.path, devices.pop()
+        return
+    held = set(module.states.values())
+    # What computes between modules is told where to run by nobody: whole modules alone see to it.
+    computed = module.ops if not (whole and module.children) else set()
+    if computed or (module.path and held) or len(held) > 1:
+        names = ", ".join(sorted(problem.cluster.devices[device].name for device in devices))
+        of_its_own = "parameters of its own" if held else "ops of its own"
+        raise PlacetoError(
+            f"module {module.path!r} of graph {problem.graph.name!r} is split between {names}, "
+            f"but has {of_its_own} and must be whole; extract the graph with ?together=modules"
+        )
+    yield from module.states.items()
+    for child in module.children.values():
+        if child.all_devices():
+            yield from _mapped(child, whole, problem)

@@ -1,0 +1,143 @@
+"""Placeto as in its paper: an agent trained on the graph that it places."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from placeto.graph import Ints
+from placeto.heuristics.initial import initial_placement
+from placeto.models.stored import Trained, load_trained
+from placeto.placers.configs import Placeto2019PlacerConfig
+from placeto.placers.learned import (
+    BudgetSpent,
+    how_many_trainings,
+    train_until_spent,
+    trainer_for,
+)
+from placeto.placers.trained import place_zero_shot
+from placeto.problem import PlacementProblem
+from placeto.search.incumbent import Incumbent
+from placeto.search.settings import NO_POLICY
+from placeto.search.starts import offer_heuristic
+from placeto.support.errors import PlacetoError
+from placeto.support.units import format_seconds
+from placeto.training.run import progress_line
+from placeto.training.trainer import check_size
+
+STARTS = ("single", "expert", "etf")
+TRAINING_SHARE = 0.75
+UPDATES_A_START = 20
+MOVES = 4
+ENOUGH_GROUPS = 32
+
+
+def place_placeto_2019(
+    incumbent: Incumbent, rng: np.random.Generator, config: Placeto2019PlacerConfig
+) -> None:
+    """Trains Placeto's agent (Addanki et al. 2019, arXiv:1906.08879) on the problem.
+
+    Episodes start from the best placement known: at first the best of one device, the expert's
+    and earliest finish, then, every 20 updates, the best that was met on the way. Once 75% of the
+    budget is spent on training, the policy as it is goes on from there, sweep after sweep; of few
+    groups, every second sweep starts at random. The paper starts from one placement throughout;
+    moving on did better in one trial a graph. With an `initial_placement` other than `best` it is
+    as in the paper: episodes start there, no other placement is offered at first, and the whole
+    budget is training. A policy that was trained before is first played as it is.
+
+    Args:
+        incumbent: what is offered to.
+        rng: draws the seed of the training.
+        config: settings, among them the paper's ablations; its schedules follow the clock.
+
+    Raises:
+        PlacetoError: more groups than an episode can go through in reasonable time, or a policy
+            that does not fit the problem.
+    """
+    problem = incumbent.problem
+    check_size(problem)
+    config = replace(config, seed=int(rng.integers(2**31)))
+    trained = None if config.policy == NO_POLICY else _read(config.policy)
+    try:
+        if trained is not None:
+            place_zero_shot(incumbent, trained, config.seed)
+        if config.initial_placement != "best":
+            train_until_spent(incumbent, config, trained=trained)
+            return
+        start = best_known(incumbent, rng)
+        trainings = 1 if trained is not None else how_many_trainings(problem.num_groups)
+        for number in range(trainings):
+            end = (number + 1) / trainings * incumbent.budget_seconds
+            seeded = replace(config, seed=config.seed + number)
+            _train_and_improve(incumbent, start, seeded, trained, end)
+    except BudgetSpent:
+        return
+
+
+def best_known(incumbent: Incumbent, rng: np.random.Generator) -> Ints:
+    """(num_groups,) the best of one device, the expert's placement and earliest finish."""
+    for name in STARTS:
+        offer_heuristic(incumbent, rng, name)
+    assert incumbent.devices is not None
+    return incumbent.devices
+
+
+def for_few_groups(
+    config: Placeto2019PlacerConfig, problem: PlacementProblem
+) -> Placeto2019PlacerConfig:
+    """The configuration with more exploration where there are few groups.
+
+    The logit of a group's present device is raised by no more than lets an untrained episode move
+    4 groups: it would move hardly one, and what takes several moves at once would not be met. Below
+    32 groups the entropy bonus goes up, too.
+    """
+    odds = (problem.num_devices - 1) * (problem.num_groups / MOVES - 1)
+    more = max(ENOUGH_GROUPS / problem.num_groups, 1)
+    return replace(
+        config,
+        keep=min(config.keep, math.log(max(odds, 1))),
+        entropy_bonus=more**1.5 * config.entropy_bonus,
+    )
+
+
+def _read(source: str) -> Trained:
+    """A policy of the same agent."""
+    trained = load_trained(source)
+    if trained.agent.name != "placeto-2019":
+        raise PlacetoError(
+            f"{source}: is a policy of {trained.agent.name}; placeto-2019 takes one of `placeto "
+            "train --agent placeto-2019`"
+        )
+    return trained
+
+
+def _train_and_improve(
+    incumbent: Incumbent,
+    start: Ints,
+    config: Placeto2019PlacerConfig,
+    trained: Trained | None,
+    end: float,
+) -> None:
+    """Trains, then lets the policy go on, until so many seconds have passed for the incumbent."""
+    begin = incumbent.seconds
+    training_seconds = TRAINING_SHARE * (end - begin)
+    config = for_few_groups(config, incumbent.problem)
+    trainer = trainer_for(incumbent, config, start, trained)
+    while (spent := incumbent.seconds - begin) < training_seconds:
+        if trainer.updates and trainer.updates % UPDATES_A_START == 0:
+            assert incumbent.devices is not None
+            trainer.start_from(0, incumbent.devices)
+        report = trainer.step(spent / training_seconds)
+        now = incumbent.seconds
+        incumbent.learning.append((now, report.step_time))
+        incumbent.progress(progress_line(report, incumbent.budget_seconds - now))
+    few = incumbent.problem.num_groups < ENOUGH_GROUPS
+    sweep = 0
+    while incumbent.seconds < end:
+        assert incumbent.devices is not None
+        start = incumbent.devices
+        if few and sweep % 2:  # of few groups, the best known is soon one that no sweep improves
+            start = initial_placement(incumbent.problem, "random", trainer.rng)
+        trainer.roll_out(0, episodes=config.episodes, start=start)
+        sweep += 1
+        incumbent.progress(f"improving: best {format_seconds(incumbent.step_time)}")

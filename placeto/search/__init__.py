@@ -1,0 +1,1 @@
+"""Search: the best placement so far, moves, chains that exchange what they find, repair."""

@@ -1,0 +1,133 @@
+"""The placer `auto`: heuristics, then a trained policy, then a search that it guides."""
+
+import math
+import time
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from placeto.cluster import load_cluster
+from placeto.heuristics.initial import single_devices
+from placeto.models.placeto.play import Guide
+from placeto.problem import PlacementProblem
+from placeto.search.chains import search, unguided
+from placeto.search.coarser import coarser_incumbent
+from placeto.search.incumbent import Incumbent
+from placeto.search.policy import guide, offer_drawn, offer_greedy, stored
+from placeto.search.settings import NO_POLICY, AutoConfig
+from placeto.search.starts import offer_starts
+from placeto.support.errors import PlacetoError
+from placeto.zoo.synthetic import synthetic_graph
+
+# Of what is left of the budget, at most, for the first greedy sweep, and for drawn ones.
+GREEDY_SHARE, DRAWN_SHARE = 0.3, 0.2
+PREPARING_EVALUATIONS = 5000
+
+
+def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
+    """Heuristics and a policy for a first answer, then a search until the budget ends.
+
+    The best device, the expert's placement, earliest finish and HEFT; the policy's greedy sweeps
+    from the fastest device, whether or not it has the memory, and some whose devices are drawn;
+    then the search, from the best of these. It is never worse than the heuristics and the greedy
+    sweeps, as far as the budget lets these begin and end. What found the best placement is
+    `incumbent.found_by`.
+
+    Where there are many groups, after the heuristics all of this is first done with fewer, of
+    several groups each, and with fewer still before that, as multilevel partitioners do (Karypis &
+    Kumar 1998): moves of single groups would take long to get anywhere, and sweeps of the policy,
+    which has learned with few groups, would find less. Then the search goes on with the groups as
+    they are, less hot.
+
+    Args:
+        incumbent: what is offered to.
+        rng: draws.
+        config: settings.
+
+    Raises:
+        PlacetoError: there is no such policy.
+    """
+    if not offer_starts(incumbent, rng, max_evaluations=config.max_evaluations):
+        return
+    ready = _policy(incumbent, config)
+    if incumbent.problem.num_groups > config.coarse_groups:
+        _place_coarsely(incumbent, rng, config)
+        config = replace(config, first_temperature=config.refining_temperature)
+    elif ready is not None:
+        incumbent.part = "placeto"
+        _offer_policy(incumbent, ready, rng, config)
+    incumbent.part = "search"
+    search(incumbent, rng, ready or unguided(incumbent.problem), config)
+
+
+def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
+    """Does all of `place_auto` with fewer groups, for a share of what is left of the budget."""
+    share, count = config.coarse_share, config.max_evaluations
+    if count is not None:
+        count = max(int(share * (count - incumbent.evaluations)), 1)
+    least = config.coarse_groups
+    wanted = max(int(incumbent.problem.num_groups / config.coarse_ratio), least)
+    with coarser_incumbent(incumbent, wanted, share) as coarse:
+        # What joins no groups that differ in their devices may leave more groups than wanted.
+        groups = coarse.problem.num_groups
+        if wanted == least or groups > wanted:
+            least = max(least, groups)
+        place_auto(coarse, rng, replace(config, coarse_groups=least, max_evaluations=count))
+
+
+@cache
+def prepare() -> None:
+    """Runs every part once, on a small problem, so that it is compiled, or read from the cache."""
+    problem = PlacementProblem(synthetic_graph("layered", 0, "small"), load_cluster("k80x2"))
+    config = AutoConfig(
+        max_evaluations=PREPARING_EVALUATIONS, coarse_groups=problem.num_groups // 2
+    )
+    place_auto(Incumbent(problem, math.inf), np.random.default_rng(0), config)
+
+
+def _policy(incumbent: Incumbent, config: AutoConfig) -> Guide | None:
+    """The policy made ready; None where it is not wanted, or where none ships."""
+    if config.policy == NO_POLICY:
+        return None
+    try:
+        return guide(stored(config.policy), incumbent.problem)
+    except PlacetoError as error:
+        if config.policy != AutoConfig.policy:
+            raise
+        incumbent.progress(f"searching without a policy: {error}")
+        return None
+
+
+def _offer_policy(
+    incumbent: Incumbent, ready: Guide, rng: np.random.Generator, config: AutoConfig
+) -> None:
+    problem = incumbent.problem
+    singles = single_devices(problem)
+    began = time.perf_counter()
+    step_times = incumbent.offer_many(singles).step_time
+    seconds = time.perf_counter() - began
+    start = singles[int(step_times.argmin())]
+    sweep = problem.num_groups / problem.num_devices * seconds
+    if _affordable(incumbent, config, problem.num_groups, sweep) * GREEDY_SHARE >= 1:
+        offer_greedy(incumbent, ready, start)
+    affordable = _affordable(incumbent, config, problem.num_groups, sweep) * DRAWN_SHARE
+    samples = min(config.samples, int(affordable))
+    if samples > 0:
+        offer_drawn(incumbent, ready, np.tile(start, (samples, 1)), rng)
+
+
+def _affordable(
+    incumbent: Incumbent, config: AutoConfig, evaluations: int, seconds: float
+) -> float:
+    """How often something could be done with what is left of the budget.
+
+    Args:
+        incumbent: whose budget.
+        config: whose limit, if there is one.
+        evaluations: placements that doing it once simulates.
+        seconds: that it takes.
+    """
+    if config.max_evaluations is not None:
+        return (config.max_evaluations - incumbent.evaluations) / evaluations
+    return (incumbent.budget_seconds - incumbent.seconds) / max(seconds, 1e-9)

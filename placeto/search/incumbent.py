@@ -1,0 +1,122 @@
+"""What every placer works with: the best placement so far, and the budget."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placeto.graph import Floats, Ints
+from placeto.objective import overflow
+from placeto.problem import PlacementProblem
+from placeto.simulation import Outcomes, simulate_many
+
+Progress = Callable[[str], None]
+Clock = Callable[[], float]
+
+# Of each run of a placer: as many placements as anybody would want to measure.
+RECENT = 8
+
+
+def silent(message: str) -> None:
+    """Progress that is shown to nobody."""
+
+
+@dataclass
+class Incumbent:
+    """The best placement that a placer has offered; it also counts, and knows the deadline.
+
+    A placer offers every placement it considers, so that an interrupt at any time leaves the
+    best one. A feasible placement is better than an infeasible one; of two feasible ones the
+    faster is; of two infeasible ones that with less memory over the limit.
+
+    Attributes:
+        problem: what is placed.
+        budget_seconds: seconds of `clock`, from when the incumbent is made.
+        progress: told of what is going on, in single lines.
+        clock: tells seconds.
+        started: when the incumbent was made.
+        devices: (num_groups,) the best placement, or None before the first.
+        evaluations: placements simulated so far.
+        lower_bound: seconds that the placer has proven no feasible placement to be below; infinite
+            if it has proven that there is none.
+        trace: of each feasible placement that was the fastest until then, one of a batch:
+            placements simulated, seconds since the start, and its step time in seconds.
+        recent: (num_groups,) devices of the last `RECENT` of these, all different, the fastest
+            last.
+        learning: of each update of a placer that trains: seconds since the start, and the mean
+            step time in seconds of its episodes' last placements.
+        part: what is at work, of a placer that is made of several.
+        found_by: what was at work when the best placement was offered.
+    """
+
+    problem: PlacementProblem
+    budget_seconds: float
+    progress: Progress = silent
+    clock: Clock = time.monotonic
+    started: float = field(init=False)
+    devices: Ints | None = None
+    step_time: float = np.inf
+    peak_memory: Ints | None = None
+    feasible: bool = False
+    evaluations: int = 0
+    lower_bound: float = 0.0
+    trace: list[tuple[int, float, float]] = field(default_factory=list)
+    recent: deque[Ints] = field(default_factory=lambda: deque(maxlen=RECENT))
+    learning: list[tuple[float, float]] = field(default_factory=list)
+    part: str = ""
+    found_by: str = ""
+    _excess: float = np.inf
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the incumbent was made."""
+        return self.clock() - self.started
+
+    @property
+    def expired(self) -> bool:
+        """Whether the budget is spent."""
+        return self.seconds >= self.budget_seconds
+
+    def share_spent(self, max_evaluations: int | None) -> float:
+        """How much of the budget is spent, from 0: of placements if these are limited, or time."""
+        if max_evaluations is not None:
+            return self.evaluations / max_evaluations
+        return self.seconds / self.budget_seconds
+
+    def prove(self, seconds: float) -> None:
+        """Takes note that no feasible placement's step time is below so many seconds."""
+        self.lower_bound = max(self.lower_bound, seconds)
+
+    def offer(self, devices: ArrayLike) -> float:
+        """Simulates one placement; returns its step time in seconds."""
+        return float(self.offer_many(np.asarray(devices)[None]).step_time[0])
+
+    def offer_many(self, many: ArrayLike) -> Outcomes:
+        """Simulates (batch, num_groups) placements and keeps the best."""
+        placements = np.asarray(many)
+        outcomes = simulate_many(self.problem, placements)
+        self.take(placements, outcomes)
+        return outcomes
+
+    def take(self, many: Ints, outcomes: Outcomes) -> None:
+        """Keeps the best of placements that were simulated elsewhere."""
+        self.evaluations += len(many)
+        over = overflow(self.problem, outcomes.peak_memory)
+        excess: Floats = np.where(np.isfinite(outcomes.step_time), over.astype(np.float64), np.inf)
+        for index in np.lexsort((outcomes.step_time, excess))[:1]:
+            rank = (excess[index], outcomes.step_time[index])
+            if self.devices is None or rank < (self._excess, self.step_time):
+                self.devices = np.array(many[index], dtype=np.int64)
+                self.peak_memory = np.array(outcomes.peak_memory[index])
+                self._excess, self.step_time = float(rank[0]), float(rank[1])
+                self.feasible = bool(outcomes.feasible[index])
+                self.found_by = self.part
+                if self.feasible:
+                    self.trace.append((self.evaluations, self.seconds, self.step_time))
+                    self.recent.append(self.devices)

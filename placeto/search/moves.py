@@ -1,0 +1,248 @@
+"""Moves of the search: what a placement becomes when some groups change their devices."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from placeto.graph import Ints
+from placeto.problem import Bools, PlacementProblem
+from placeto.support.dags import compressed
+from placeto.support.jit import njit
+
+TRIES = 10  # moves drawn, until one changes something
+
+
+class Move(IntEnum):
+    """Kinds of moves. A group never goes to a device that it may not be on: then it stays.
+
+    A run is some groups in a row along the topological order. A region is a group and others
+    around it, connected by edges of the group graph. Sizes are drawn evenly on a log scale, from
+    2 to half of the groups.
+    """
+
+    SINGLE = 0  # a group goes to another device
+    FOLLOW = 1  # a group goes to the device of a group that it shares an edge with
+    SWAP = 2  # two groups on different devices change places
+    RUN = 3  # a run goes to one device
+    PART = 4  # of a run, the groups on one device go to another
+    EXCHANGE = 5  # of a run, the groups on two devices change places
+    SHIFT = 6  # a run next to where the device changes takes the device from across
+    REGION = 7  # a region goes to one device
+    CLUSTER = 8  # a region of groups that are on one device goes to another
+
+
+NUM_MOVES = len(Move)
+
+
+class Neighbourhood(NamedTuple):
+    """What moves are drawn from."""
+
+    allowed: Bools  # (num_groups, num_devices)
+    movable: Ints  # (num_movable,) groups that may be on several devices
+    order: Ints  # (num_groups,) groups in topological order
+    position: Ints  # (num_groups,) where each stands there
+    start: Ints  # (num_groups + 1,) compressed rows of
+    adjacent: Ints  # (num_adjacent,) the groups that each shares an edge with
+
+
+def neighbourhood(problem: PlacementProblem) -> Neighbourhood:
+    """What moves of a problem's groups are drawn from."""
+    parent, child = problem.dag_edges
+    ends, others = np.concatenate([parent, child]), np.concatenate([child, parent])
+    return Neighbourhood(
+        problem.allowed,
+        np.flatnonzero(problem.allowed.sum(axis=1) > 1),
+        problem.group_order,
+        problem.group_position,
+        *compressed(problem.num_groups, ends, others),
+    )
+
+
+@njit(cache=True)
+def propose_many(
+    space: Neighbourhood, present: Ints, candidates: Ints, rng: np.random.Generator
+) -> None:  # pragma: no cover
+    """Makes each candidate a neighbour of a placement, by a move of a kind drawn evenly.
+
+    Args:
+        space: what moves are drawn from; at least one group is movable.
+        present: (num_groups,) the placement.
+        candidates: (candidates, num_groups) filled with devices; none equals `present`.
+        rng: draws the moves.
+    """
+    for candidate in candidates:
+        candidate[:] = present
+        for _ in range(TRIES):
+            propose(space, candidate, _below(NUM_MOVES, rng), rng)
+            if (candidate != present).any():
+                break
+        else:
+            propose(space, candidate, Move.SINGLE, rng)
+
+
+@njit(cache=True)
+def propose(
+    space: Neighbourhood, devices: Ints, kind: int, rng: np.random.Generator
+) -> None:  # pragma: no cover
+    """Moves groups of a placement.
+
+    Args:
+        space: what the move is drawn from; at least one group is movable.
+        devices: (num_groups,) the placement; changed, unless the groups drawn have to stay.
+        kind: a `Move`.
+        rng: draws the rest.
+    """
+    group = space.movable[_below(len(space.movable), rng)]
+    if kind == Move.SINGLE:
+        devices[group] = _other_device(space, devices, group, rng)
+    elif kind == Move.FOLLOW:
+        devices[group] = _device_nearby(space, devices, group, rng)
+    elif kind == Move.SWAP:
+        _swap(space, devices, group, rng)
+    elif kind == Move.SHIFT:
+        _shift(space, devices, group, rng)
+    else:
+        if rng.random() < 0.5:
+            there = _device_nearby(space, devices, group, rng)
+        else:
+            there = _other_device(space, devices, group, rng)
+        move_around(space, devices, kind, group, there, rng)
+
+
+@njit(cache=True)
+def move_around(
+    space: Neighbourhood, devices: Ints, kind: int, group: int, there: int, rng: np.random.Generator
+) -> None:  # pragma: no cover
+    """Moves a run or a region around a group to a device.
+
+    Args:
+        space: what the move is drawn from.
+        devices: (num_groups,) the placement; changed, unless the groups drawn have to stay.
+        kind: `Move.RUN`, `PART`, `EXCHANGE`, `REGION` or `CLUSTER`.
+        group: one of the run, or what the region is around.
+        there: the device.
+        rng: draws size and place.
+    """
+    here = devices[group]
+    size = _size(len(devices), rng)
+    if kind in (Move.REGION, Move.CLUSTER):
+        groups = _region(space, devices, group, size, kind == Move.CLUSTER, rng)
+    else:
+        first = max(space.position[group] - _below(size, rng), 0)
+        groups = space.order[first : first + size]
+    for other in groups:
+        if kind in (Move.RUN, Move.REGION) or devices[other] == here:
+            _put(space, devices, other, there)
+        elif kind == Move.EXCHANGE and devices[other] == there:
+            _put(space, devices, other, here)
+
+
+@njit(cache=True)
+def _swap(
+    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
+) -> None:  # pragma: no cover
+    """Swaps a group with the first group on another device from a random one on, if they may."""
+    here, first = devices[group], _below(len(space.movable), rng)
+    for step in range(len(space.movable)):
+        other = space.movable[(first + step) % len(space.movable)]
+        there = devices[other]
+        if there != here and space.allowed[group, there] and space.allowed[other, here]:
+            devices[group], devices[other] = there, here
+            return
+
+
+@njit(cache=True)
+def _shift(
+    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
+) -> None:  # pragma: no cover
+    """Shifts the next change of device along the order, before or behind a group, either way."""
+    step = 1 if rng.random() < 0.5 else -1
+    change = space.position[group]
+    here = devices[group]
+    while devices[space.order[change]] == here:
+        change += step
+        if not 0 <= change < len(devices):
+            return
+    size = _size(len(devices), rng)
+    if rng.random() < 0.5:
+        first, last, device = change, change + step * size, here
+    else:
+        first, last = change - step, change - step - step * size
+        step, device = -step, devices[space.order[change]]
+    for index in range(first, min(max(last, -1), len(devices)), step):
+        _put(space, devices, space.order[index], device)
+
+
+@njit(cache=True)
+def _region(
+    space: Neighbourhood,
+    devices: Ints,
+    group: int,
+    size: int,
+    together: bool,
+    rng: np.random.Generator,
+) -> Ints:  # pragma: no cover
+    """At most `size` groups around a group; if `together`, all on its device."""
+    region = np.empty(len(devices), np.int64)
+    seen = np.zeros(len(devices), np.bool_)
+    region[0] = group
+    seen[group] = True
+    inside, known = 0, 1  # region[inside:known] are the groups next to the region
+    while inside < min(size, known):
+        drawn = inside + _below(known - inside, rng)
+        region[inside], region[drawn] = region[drawn], region[inside]
+        member = region[inside]
+        inside += 1
+        for index in range(space.start[member], space.start[member + 1]):
+            other = space.adjacent[index]
+            if not seen[other] and (not together or devices[other] == devices[group]):
+                seen[other] = True
+                region[known] = other
+                known += 1
+    return region[:inside]
+
+
+@njit(cache=True)
+def _put(space: Neighbourhood, devices: Ints, group: int, device: int) -> None:  # pragma: no cover
+    if space.allowed[group, device]:
+        devices[group] = device
+
+
+@njit(cache=True)
+def _device_nearby(
+    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
+) -> int:  # pragma: no cover
+    """Another device that a group may be on and an adjacent group is on; if none, any other."""
+    chosen, count = -1, 0
+    for index in range(space.start[group], space.start[group + 1]):
+        device = devices[space.adjacent[index]]
+        if device != devices[group] and space.allowed[group, device]:
+            count += 1
+            if _below(count, rng) == 0:
+                chosen = device
+    return chosen if count else _other_device(space, devices, group, rng)
+
+
+@njit(cache=True)
+def _other_device(
+    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
+) -> int:  # pragma: no cover
+    """Another device that a movable group may be on."""
+    chosen, count = -1, 0
+    for device in range(space.allowed.shape[1]):
+        if device != devices[group] and space.allowed[group, device]:
+            count += 1
+            if _below(count, rng) == 0:
+                chosen = device
+    return chosen
+
+
+@njit(cache=True)
+def _size(num_groups: int, rng: np.random.Generator) -> int:  # pragma: no cover
+    return int(2 * max(num_groups / 4, 1.0) ** rng.random())
+
+
+@njit(cache=True)
+def _below(number: int, rng: np.random.Generator) -> int:  # pragma: no cover
+    return int(rng.random() * number)

@@ -1,0 +1,155 @@
+"""A trained policy at play: sweeps over the groups of graphs that it has never seen."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+
+from placeto.envs.features.groups import group_graph
+from placeto.envs.features.pairs import wiring
+from placeto.graph import Ints
+from placeto.heuristics.initial import random_placement
+from placeto.models.placeto.play import Guide, Sweeps, play
+from placeto.models.placeto.scoring import embedding_of, weights_of
+from placeto.models.placeto.stored import read_placeto
+from placeto.models.stored import StoredPolicy
+from placeto.problem import PlacementProblem
+from placeto.search.coarser import coarser_incumbent
+from placeto.search.incumbent import Incumbent
+
+MEMORY_PENALTY = 2.0  # s a GiB
+# Of an episode's sweeps, by how much the devices are drawn: 1 as likely as the policy has them.
+ONE_SWEEP, FOUR_SWEEPS = (1.0,), (1.0, 0.5, 0.25, 0.0)
+
+ReadyFor = Callable[[PlacementProblem], Guide]  # makes a policy ready for a problem
+Refine = Callable[[ReadyFor], None]  # see `few_groups`
+
+
+def guide(policy: StoredPolicy, problem: PlacementProblem) -> Guide:
+    """A stored policy of Placeto's made ready for a problem."""
+    table = embedding_of(policy.arrays, group_graph(problem), policy.card["policy"]["rounds"])
+    return Guide(wiring(problem), weights_of(policy.arrays), table)
+
+
+@contextmanager
+def few_groups(incumbent: Incumbent, coarse_groups: int) -> Iterator[tuple[Incumbent, Refine]]:
+    """What a policy is to place first, and what refines it: policies have learned with few groups.
+
+    Where there are more, they place several together, as multilevel partitioners do (Karypis &
+    Kumar 1998); the best such placement is refined by greedy sweeps over the groups as they are,
+    if the budget is enough for one.
+
+    Args:
+        incumbent: what is offered to.
+        coarse_groups: how many groups are few.
+
+    Yields:
+        An incumbent with few groups, and what refines its best placement, where that is a new one,
+        by a policy that it makes ready: nothing to do where the groups are few already.
+    """
+    if incumbent.problem.num_groups <= coarse_groups:
+        yield incumbent, lambda ready_for: None
+        return
+    refined: Ints | None = None
+    with coarser_incumbent(incumbent, coarse_groups) as coarse:
+
+        def refine(ready_for: ReadyFor) -> None:
+            nonlocal refined
+            best = coarse.devices
+            if best is None or best is refined:
+                return
+            refined, start = best, best[coarse.group_of]
+            incumbent.offer(start)  # the first one takes longer: the problem is made ready
+            began = incumbent.seconds
+            incumbent.offer(start)
+            sweep = incumbent.problem.num_groups * (incumbent.seconds - began)
+            if incumbent.seconds + sweep <= incumbent.budget_seconds:
+                offer_greedy(incumbent, ready_for(incumbent.problem), start)
+
+        yield coarse, refine
+
+
+def offer_greedy(incumbent: Incumbent, ready: Guide, start: Ints) -> None:
+    """Offers what greedy sweeps lead to, each from where the last ended, while they improve.
+
+    Args:
+        incumbent: what is offered to.
+        ready: the policy.
+        start: (num_groups,) where the first begins.
+    """
+    problem = incumbent.problem
+    quiet = np.zeros((problem.num_groups, 1, problem.num_devices))
+    least, later = np.inf, False
+    while True:
+        played = _played(problem, ready, start[None], quiet, decided=later)
+        cost = _offer(incumbent, played)
+        if cost >= least or incumbent.expired:
+            return
+        start, least, later = played.best[0], cost, True
+
+
+def offer_drawn(
+    incumbent: Incumbent,
+    ready: Guide,
+    starts: Ints,
+    rng: np.random.Generator,
+    draws: Sequence[float] = ONE_SWEEP,
+    later: bool = False,
+) -> None:
+    """Offers the best placements of episodes whose devices are drawn.
+
+    Every sweep but an episode's first begins with the best placement of the one before. No more
+    are begun once the budget is spent.
+
+    Args:
+        incumbent: what is offered to.
+        ready: the policy.
+        starts: (episodes, num_groups) where they begin.
+        rng: draws.
+        draws: of each sweep, what the noise is scaled by; 0 for the likeliest devices.
+        later: whether the starts are what a sweep left.
+    """
+    problem = incumbent.problem
+    for scale in draws:
+        noise = scale * rng.gumbel(size=(problem.num_groups, len(starts), problem.num_devices))
+        played = _played(problem, ready, starts, noise, decided=later)
+        _offer(incumbent, played)
+        if incumbent.expired:
+            return
+        starts, later = played.best, True
+
+
+def scattered(
+    problem: PlacementProblem, start: Ints, rng: np.random.Generator, samples: int
+) -> Ints:
+    """(samples, num_groups) in turn a placement and a random one."""
+    starts = [random_placement(problem, rng) if row % 2 else start for row in range(samples)]
+    return np.stack(starts)
+
+
+@cache
+def stored(source: str) -> StoredPolicy:
+    """A policy, read once."""
+    return read_placeto(source)
+
+
+def _played(
+    problem: PlacementProblem, ready: Guide, start: Ints, noise: np.ndarray, decided: bool = False
+) -> Sweeps:
+    return play(
+        problem,
+        ready,
+        start,
+        noise,
+        memory_penalty=MEMORY_PENALTY,
+        decided=decided,
+        remember=False,
+    )
+
+
+def _offer(incumbent: Incumbent, played: Sweeps) -> float:
+    """Offers the best placements on the way; returns the least cost of them in seconds."""
+    incumbent.offer_many(played.best)
+    incumbent.evaluations += played.untold
+    return float(played.best_cost.min())

@@ -1,0 +1,154 @@
+"""Repair of placements: groups where they may not be, devices whose memory overflows."""
+
+import numpy as np
+
+from placeto.bounds.memory import infeasibility
+from placeto.graph import Floats, Ints
+from placeto.heuristics.costs import exchanged_bytes
+from placeto.objective import overflow
+from placeto.problem import Bools, PlacementProblem
+from placeto.search.incumbent import Incumbent
+
+MAX_ROUNDS = 50
+MAX_MOVES = 300
+MAX_TRIED = 64  # moves in one round of trials
+RESTING_ROUNDS = 20  # that a group stays where a trial has put it
+WELCOME_SHARE = 0.1  # of what is left of the budget, for a repair that is not needed
+CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
+
+
+def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
+    """Offers a placement; if it does not fit in memory, what becomes of it by moving groups too.
+
+    Groups leave the devices whose simulated peak exceeds the memory. First, round after round, as
+    many as it takes move to devices whose peak leaves room for them, those first whose move adds
+    the fewest bytes of transfers for a byte that it frees. A group is reckoned to take the share of
+    its counted memory (`group_memory`) that its device's peak is of the counted memory of all
+    of its groups; it never returns to a device that it has left. When none has room left, single
+    moves are simulated, from the placement that had least above the limits, and of these the one
+    is made that leaves least, again and again, even if that is more than before: a tabu search
+    (Glover 1986), in which a group that has moved rests for some rounds. It ends with a placement
+    that fits, after `MAX_MOVES`, when the budget is spent, or at once where provably nothing fits.
+    Where the incumbent has one that fits already, a repair may take a tenth of what is left of the
+    budget: it can take longer than all else, and is not needed then.
+
+    Args:
+        incumbent: what is offered to.
+        devices: (num_groups,) a placement, each group where it may be.
+    """
+    problem = incumbent.problem
+    share = WELCOME_SHARE if incumbent.feasible else 1.0
+    until = incumbent.seconds + share * (incumbent.budget_seconds - incumbent.seconds)
+    open_to = problem.allowed.copy()
+    best, best_peak = devices, problem.memory_limit
+    for round_number in range(MAX_ROUNDS):
+        if round_number and incumbent.seconds >= until:
+            return
+        outcome = incumbent.offer_many(devices[None])
+        if outcome.feasible[0]:
+            return
+        peak = outcome.peak_memory[0]
+        if round_number == 0 or overflow(problem, peak) < overflow(problem, best_peak):
+            best, best_peak = devices, peak
+        relieved = _relieved(problem, devices, peak, open_to)
+        if (relieved == devices).all():
+            break
+        devices = relieved
+    if infeasibility(problem) is not None:
+        return
+    wakes = np.zeros(problem.num_groups, dtype=np.int64)
+    for round_number in range(MAX_MOVES):
+        if incumbent.seconds >= until:
+            return
+        moved, moved_peak = _best_move(incumbent, best, best_peak, wakes <= round_number, until)
+        if moved is None and wakes.max() > round_number:
+            wakes[:] = 0
+            continue
+        if moved is None or overflow(problem, moved_peak) == 0:
+            return
+        wakes[moved != best] = round_number + 1 + RESTING_ROUNDS
+        best, best_peak = moved, moved_peak
+
+
+def _relieved(problem: PlacementProblem, devices: Ints, peak: Ints, open_to: Bools) -> Ints:
+    """The placement after one round; closes in `open_to` what the moved groups leave."""
+    moved = devices.copy()
+    counted = np.bincount(devices, weights=problem.group_memory, minlength=problem.num_devices)
+    alive = np.minimum(peak / np.maximum(counted, 1), 1.0)
+    room = (problem.memory_limit - peak).astype(np.float64)
+    exchanged = exchanged_bytes(problem, devices)
+    for device in np.argsort(room):
+        if room[device] >= 0:
+            break
+        groups = np.flatnonzero((devices == device) & (problem.group_memory > 0))
+        need = problem.group_memory[groups] * alive[device]
+        price = _prices(exchanged[groups], need, open_to[groups], device).min(axis=1)
+        for index in np.argsort(price, kind="stable"):
+            if room[device] >= 0:
+                break
+            group = groups[index]
+            fits = open_to[group] & (room >= need[index])
+            if fits.any():
+                target = int(np.where(fits, exchanged[group], -1).argmax())
+                moved[group] = target
+                open_to[group, device] = False
+                room[target] -= need[index]
+                room[device] += need[index]
+    return moved
+
+
+def _best_move(
+    incumbent: Incumbent, devices: Ints, peak: Ints, awake: Bools, until: float
+) -> tuple[Ints | None, Ints]:
+    """The move of one group off an overfull device that leaves least above the limits.
+
+    Args:
+        incumbent: what is offered to.
+        devices: (num_groups,) the placement before it.
+        peak: (num_devices,) bytes, of that.
+        awake: (num_groups,) which groups may move.
+        until: seconds of the incumbent's at which it ends.
+
+    Returns:
+        The placement after it, and its (num_devices,) peaks; None if there is no move to try, or
+        no time.
+    """
+    problem = incumbent.problem
+    exchanged = exchanged_bytes(problem, devices)
+    moves: list[tuple[float, int, int]] = []
+    for device in np.flatnonzero(peak > problem.memory_limit).tolist():
+        groups = np.flatnonzero((devices == device) & awake)
+        prices = _prices(
+            exchanged[groups], problem.group_memory[groups] + 1, problem.allowed[groups], device
+        )
+        rows, targets = np.nonzero(np.isfinite(prices))
+        moves.extend(
+            zip(
+                prices[rows, targets].tolist(), groups[rows].tolist(), targets.tolist(), strict=True
+            )
+        )
+    moves = sorted(moves)[:MAX_TRIED]
+    best, best_peak = None, peak
+    together = max(1, CELLS_AT_ONCE // problem.num_groups)
+    for begin in range(0, len(moves), together):
+        if incumbent.seconds >= until:
+            break
+        chosen = moves[begin : begin + together]
+        many = np.tile(devices, (len(chosen), 1))
+        many[np.arange(len(chosen)), [group for _, group, _ in chosen]] = [d for _, _, d in chosen]
+        peaks = incumbent.offer_many(many).peak_memory
+        least = int(np.argmin([overflow(problem, row) for row in peaks]))
+        if best is None or overflow(problem, peaks[least]) < overflow(problem, best_peak):
+            best, best_peak = many[least], peaks[least]
+    return best, best_peak
+
+
+def _prices(exchanged: Ints, freed: Floats | Ints, open_to: Bools, device: int) -> Floats:
+    """(n, num_devices) bytes of transfers that moves off a device add for each byte freed.
+
+    Infinite where a group may not go.
+    """
+    added = exchanged[:, device, None] - exchanged
+    prices = np.where(open_to, added / freed[:, None], np.inf)
+    prices[:, device] = np.inf
+    return prices

@@ -1,0 +1,54 @@
+"""Heuristics, offered: what every search starts from."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from placeto.heuristics.table import HEURISTICS
+from placeto.search.incumbent import Incumbent
+from placeto.search.repair import offer_repaired
+
+STARTS = ("single", "expert", "etf", "heft")
+
+
+def offer_heuristic(incumbent: Incumbent, rng: np.random.Generator, name: str) -> None:
+    """Offers what a heuristic of the table finds; no further batch once the budget is spent.
+
+    Raises:
+        NotApplicable: it cannot do anything with the problem.
+    """
+    heuristic = HEURISTICS[name]
+    left = max(incumbent.budget_seconds - incumbent.seconds, 0.0)
+    for batch in heuristic.placements(incumbent.problem, rng, left, incumbent.progress):
+        if heuristic.repaired:
+            for devices in batch:
+                offer_repaired(incumbent, devices)
+        else:
+            incumbent.offer_many(batch)
+        if incumbent.expired:
+            return
+
+
+def offer_starts(
+    incumbent: Incumbent,
+    rng: np.random.Generator,
+    names: Iterable[str] = STARTS,
+    max_evaluations: int | None = None,
+) -> bool:
+    """Offers what heuristics find, one after the other.
+
+    Args:
+        incumbent: what is offered to; its `part` is the heuristic at work.
+        rng: for heuristics that draw.
+        names: of the heuristics.
+        max_evaluations: placements that may be simulated in all; None for no such limit.
+
+    Returns:
+        Whether any of the budget is left.
+    """
+    for name in names:
+        incumbent.part = name
+        offer_heuristic(incumbent, rng, name)
+        if incumbent.share_spent(max_evaluations) >= 1 or incumbent.expired:
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""What every room builds on: errors, units, files, directed graphs, compiled code on disk."""

@@ -1,0 +1,137 @@
+"""Columns of a table, checked: text, whole numbers, real numbers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placeto.support.errors import PlacetoError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+LARGEST = 2**62
+
+
+def strings(values: Sequence[str], where: str) -> tuple[str, ...]:
+    """A column of text.
+
+    Raises:
+        PlacetoError: a value that is no text.
+    """
+    for index, value in enumerate(values):
+        if not isinstance(value, str):
+            raise PlacetoError(f"{where}[{index}] is {value!r}, expected a string")
+    return tuple(values)
+
+
+def whole(
+    values: ArrayLike,
+    length: int | None,
+    where: str,
+    row: str,
+    lowest: int,
+    bound: int | None = None,
+) -> Ints:
+    """A column of whole numbers, copied and read-only.
+
+    Args:
+        values: (num_rows,) the numbers; floats without a fraction are accepted.
+        length: how many there must be; None for any number.
+        where: what to call the column in error messages.
+        row: what a row is, in error messages.
+        lowest: the lowest number accepted.
+        bound: one more than the highest accepted; None for the largest of all columns, 2**62.
+
+    Raises:
+        PlacetoError: not such a column.
+    """
+    if isinstance(values, list | tuple) and bool in set(map(type, values)):
+        _check_whole(values, where)
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError) as error:
+        raise PlacetoError(f"{where}: not a list of whole numbers") from error
+    if array.ndim != 1:
+        raise PlacetoError(f"{where}: expected one value per {row}")
+    check_length(array, len(array) if length is None else length, where, row)
+    if len(array) and not np.issubdtype(array.dtype, np.integer):
+        _check_whole(values if isinstance(values, list | tuple) else array.astype(object), where)
+    if (low := array < lowest).any():
+        index = int(np.argmax(low))
+        raise PlacetoError(f"{where}[{index}] is {array[index]}, must be at least {lowest}")
+    if bound is not None and (high := array >= bound).any():
+        index = int(np.argmax(high))
+        raise PlacetoError(f"{where}[{index}] is {array[index]}, but ids go from 0 to {bound - 1}")
+    highest = max(map(int, array), default=0) if array.dtype == object else array.max(initial=0)
+    if int(highest) > LARGEST:
+        index = int(np.argmax(array.astype(object) > LARGEST))
+        raise PlacetoError(f"{where}[{index}] is {array[index]}, which is too large (over 2**62)")
+    column = array.astype(np.int64)
+    column.flags.writeable = False
+    return column
+
+
+def real(values: ArrayLike, length: int, where: str) -> Floats:
+    """A column of real numbers from 0, one an op, copied and read-only.
+
+    Raises:
+        PlacetoError: not such a column.
+    """
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PlacetoError(f"{where}: not a list of numbers") from error
+    if array.ndim != 1:
+        raise PlacetoError(f"{where}: expected one value per op")
+    check_length(array, length, where, "op")
+    right = array >= 0
+    if not right.all():
+        index = int(np.argmin(right))
+        raise PlacetoError(f"{where}[{index}] is {array[index]}, must not be negative or NaN")
+    array.flags.writeable = False
+    return array
+
+
+def numbers(values: Sequence[Any], where: str) -> Floats:
+    """A column of a JSON document as floats.
+
+    Raises:
+        PlacetoError: a value that is no number, or beyond the range of floats.
+    """
+    if set(map(type, values)) <= {int, float}:
+        try:
+            return np.array(values, dtype=np.float64)
+        except OverflowError:
+            pass  # the loop finds which
+    return np.array(
+        [_number(value, f"{where}[{index}]") for index, value in enumerate(values)],
+        dtype=np.float64,
+    )
+
+
+def check_length(values: Any, length: int, where: str, row: str) -> None:
+    """Checks that a column is as long as its table.
+
+    Raises:
+        PlacetoError: it is not.
+    """
+    if len(values) != length:
+        raise PlacetoError(f"{where} has {len(values)} values, expected {length}, one per {row}")
+
+
+def _check_whole(cells: Any, where: str) -> None:
+    for index, value in enumerate(cells):
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not number or value != value or value in (np.inf, -np.inf) or value != int(value):
+            raise PlacetoError(f"{where}[{index}] is {value!r}, expected a whole number")
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PlacetoError(f"{where} is {value!r}, expected a number")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise PlacetoError(f"{where} is {value!r}, which is too large") from error

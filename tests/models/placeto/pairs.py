@@ -1,0 +1,30 @@
+"""Policies that were never trained, for problems of any kind."""
+
+import numpy as np
+import torch
+
+from placeto import PlacementProblem
+from placeto.envs.features.groups import group_graph
+from placeto.envs.features.pairs import wiring
+from placeto.models.placeto.network import PlacetoPolicy, PlacetoShape
+from placeto.models.placeto.play import Guide
+
+SHAPE = PlacetoShape(hidden=8, embedding=3, width=4, rounds=2)
+
+
+def drawn_policy(seed: int = 0, scale: float = 1.0) -> PlacetoPolicy:
+    """A policy whose weights are all drawn, those included that begin at 0."""
+    torch.manual_seed(seed)
+    policy = PlacetoPolicy(SHAPE)
+    torch.nn.init.normal_(policy.last.weight, std=scale)
+    return policy
+
+
+def guide_of(problem: PlacementProblem, policy: PlacetoPolicy) -> Guide:
+    with torch.inference_mode():
+        table = policy.embed(group_graph(problem)).numpy()
+    return Guide(wiring(problem), policy.weights(), table)
+
+
+def gumbel(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).gumbel(size=shape)

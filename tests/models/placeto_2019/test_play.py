@@ -1,0 +1,132 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import placeto
+from placeto.envs import generator
+from placeto.envs.features import static_features
+from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
+from placeto.models.placeto_2019.play import roll_out
+from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.models.placeto_2019.structure import structure
+from placeto.simulation import EvaluatedBatch, simulate
+
+
+@pytest.mark.parametrize("reward", ["improvement", "terminal"])
+@pytest.mark.parametrize("initial", ["first", "random"])
+def test_episodes_are_those_of_the_environment(reward, initial):
+    graph = placeto.load_graph("nmt")
+    problem = placeto.PlacementProblem(graph, placeto.load_cluster("k80x4"), 20)
+    config = Placeto2019Config(reward=reward, initial_placement=initial, sweeps=2, keep=0.5)
+    rollout = roll_out(
+        EvaluatedBatch(problem, 4),
+        static_features(problem),
+        structure(problem),
+        Placeto2019Policy(Placeto2019Shape(num_devices=4, keep=0.5)),
+        config,
+        np.random.default_rng(3),
+        episodes=4,
+    )
+    env = gym.make(
+        "DevicePlacement-v0", graph=graph, cluster="k80x4", grouping=20, reward=reward, sweeps=2
+    )
+    for episode in range(4):
+        start = rollout.features[0, episode, :, 6:10].argmax(axis=1)
+        observation, info = env.reset(seed=0, options={"placement": start})
+        best = info["step_time"]
+        for step in range(40):
+            np.testing.assert_array_equal(
+                observation["node_features"], rollout.features[step, episode]
+            )
+            observation, got, _, _, info = env.step(rollout.actions[step, episode])
+            assert got == pytest.approx(rollout.rewards[step, episode], abs=1e-15)
+            best = min(best, info["step_time"])
+        assert info["step_time"] == rollout.step_time[episode]
+        assert best == rollout.best_cost[episode]
+
+
+def test_every_evaluated_placement_is_visited():
+    problem = placeto.PlacementProblem(placeto.load_graph("nmt"), placeto.load_cluster("k80x2"), 12)
+    batches = []
+    rollout = roll_out(
+        EvaluatedBatch(problem, 5),
+        static_features(problem),
+        structure(problem),
+        Placeto2019Policy(Placeto2019Shape(num_devices=2, keep=0.0)),
+        Placeto2019Config(),
+        np.random.default_rng(0),
+        episodes=3,
+        visit=lambda *batch: batches.append(batch),
+    )
+    # They are read when all is over: what was told does not change with the episodes.
+    seen = [
+        (devices, step_time)
+        for many, outcomes in batches
+        for devices, step_time in zip(many.tolist(), outcomes.step_time.tolist(), strict=True)
+    ]
+    for devices, step_time in seen:
+        assert simulate(problem, devices).step_time == step_time
+    assert rollout.devices[0].tolist() in [devices for devices, _ in seen]
+    starts = 3
+    moves = (rollout.features[:, :, :, 4:6].argmax(axis=3).transpose(1, 0, 2)[:, 1:] != 0).any()
+    assert moves
+    assert len(seen) > starts
+
+
+def test_rows_beyond_the_episodes_stay_as_they_are():
+    problem = generator.diamond()
+    batch = EvaluatedBatch(problem, 4)
+    others = np.array([[0, 1, 0, 1, 0, 1], [1, 1, 0, 0, 1, 1]])
+    batch.place(np.array([2, 3]), others)
+    rollout = roll_out(
+        batch,
+        static_features(problem),
+        structure(problem),
+        Placeto2019Policy(Placeto2019Shape(num_devices=2, keep=0.0)),
+        Placeto2019Config(initial_placement="random"),
+        np.random.default_rng(0),
+        episodes=2,
+    )
+    assert rollout.devices.tolist() == batch.devices[:2].tolist()
+    assert batch.devices[2:].tolist() == others.tolist()
+    for row in range(4):
+        assert batch.outcomes.step_time[row] == simulate(problem, batch.devices[row]).step_time
+
+
+@pytest.mark.parametrize("traversal", ["topological", "random"])
+def test_every_sweep_goes_through_all_groups_in_the_order_told(traversal):
+    problem = placeto.PlacementProblem(placeto.load_graph("nmt"), placeto.load_cluster("k80x2"), 12)
+    rollout = roll_out(
+        EvaluatedBatch(problem, 4),
+        static_features(problem),
+        structure(problem),
+        Placeto2019Policy(Placeto2019Shape(num_devices=2)),
+        Placeto2019Config(traversal=traversal, sweeps=2),
+        np.random.default_rng(0),
+        episodes=4,
+    )
+    orders = [
+        tuple(order) for order in rollout.current.reshape(2, 12, 4).swapaxes(1, 2).reshape(8, 12)
+    ]
+    assert all(sorted(order) == list(range(12)) for order in orders)
+    if traversal == "topological":
+        assert set(orders) == {tuple(problem.group_order)}
+    else:
+        assert len(set(orders)) == 8
+
+
+def test_forbidden_devices_are_not_chosen_whatever_the_logits():
+    toy = generator.diamond()
+    pins = {0: 1, 2: 0, 5: 1}
+    problem = placeto.PlacementProblem(toy.graph, toy.cluster, "none", pins=pins)
+    rollout = roll_out(
+        EvaluatedBatch(problem, 3),
+        static_features(problem),
+        structure(problem),
+        Placeto2019Policy(Placeto2019Shape(num_devices=2, keep=float("nan"))),
+        Placeto2019Config(initial_placement="random"),
+        np.random.default_rng(0),
+        episodes=3,
+    )
+    for group, device in pins.items():
+        assert (rollout.devices[:, group] == device).all()

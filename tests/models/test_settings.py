@@ -1,0 +1,41 @@
+import math
+
+import pytest
+
+from placeto import PlacetoError
+from placeto.models.placeto_2019.settings import Placeto2019Config
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"updates": 0}, "updates is 0, expected a whole number from 1"),
+        ({"episodes": 2.5}, "episodes is 2.5, expected a whole number from 1"),
+        ({"rounds": "8"}, "rounds is '8', expected a whole number from 1"),
+        ({"seed": -1}, "seed is -1, expected a whole number from 0"),
+        ({"seed": 2**63}, "expected a whole number from 0, below"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0, expected more than 0"),
+        ({"learning_rate": math.nan}, "learning_rate is nan, expected more than 0"),
+        ({"gradient_norm": math.inf}, "gradient_norm is inf, expected more than 0"),
+        ({"entropy_bonus": -0.1}, "entropy_bonus is -0.1, expected 0 or more"),
+        ({"baseline_decay": 1.0}, "baseline_decay is 1.0, expected 0 or more, below 1"),
+        ({"baseline_decay": math.nan}, "baseline_decay is nan, expected 0 or more, below 1"),
+        ({"baseline": "none"}, "baseline is 'none', expected one of recent, moving"),
+        ({"algorithm": "a2c"}, "algorithm is 'a2c', expected one of reinforce, ppo"),
+        ({"epochs": 0}, "epochs is 0, expected a whole number from 1"),
+        ({"clip": 0.0}, "clip is 0.0, expected more than 0, below 1"),
+        ({"clip": 1.0}, "clip is 1.0, expected more than 0, below 1"),
+        ({"clip": math.nan}, "clip is nan, expected more than 0, below 1"),
+        ({"memory_penalty": math.inf}, "memory_penalty is inf, expected 0 or more"),
+        ({"keep": math.nan}, "keep is nan, expected a finite number"),
+        ({"reward": "gain"}, "reward is 'gain', expected one of improvement, terminal"),
+        ({"initial_placement": "best"}, "'best', expected one of first, random, expert"),
+        ({"traversal": "dfs"}, "traversal is 'dfs', expected one of topological, random"),
+        ({"passing": "gat"}, "passing is 'gat', expected one of rounds, sweep, none"),
+        ({"pooling": "max"}, "pooling is 'max', expected one of partition, all"),
+    ],
+)
+def test_settings_that_make_no_sense_are_errors(setting, says):
+    with pytest.raises(PlacetoError) as error:
+        Placeto2019Config(**setting)
+    assert says in str(error.value)

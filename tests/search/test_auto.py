@@ -1,0 +1,352 @@
+"""The placer as a whole: its parts, its budget, what it says."""
+
+from dataclasses import replace
+from itertools import pairwise
+from threading import Event
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
+from placeto.envs import generator
+from placeto.placers import PLACERS, Incumbent, registry
+from placeto.search import auto as module
+from placeto.search import chains as search
+from placeto.search.auto import place_auto, prepare
+from placeto.search.chain import BEST_STEP_TIME
+from placeto.search.settings import AutoConfig
+from placeto.simulation import simulate_many
+from tests.builders import make_cluster, make_graph, make_problem
+from tests.strategies import pinned
+
+PARTS = ("single", "expert", "etf", "heft")
+
+
+def found(problem, evaluations, seed=0, **settings):
+    incumbent = Incumbent(problem, budget_seconds=1e9)
+    config = AutoConfig(max_evaluations=evaluations, **settings)
+    place_auto(incumbent, np.random.default_rng(seed), config)
+    return incumbent
+
+
+@pytest.fixture(scope="module")
+def nmt():
+    return PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 32)
+
+
+@pytest.mark.parametrize(
+    ("toy", "best"),
+    [(generator.fork, 30e-3), (generator.diamond, 41e-3), (generator.unequal, 16e-3)],
+)
+@pytest.mark.parametrize("policy", ["placeto", "none"])
+def test_finds_the_best_placement_of_every_toy(toy, best, policy):
+    assert found(toy(), 300, policy=policy).step_time == pytest.approx(best)
+
+
+@settings(max_examples=40)
+@given(
+    problem=pinned(),
+    evaluations=st.sampled_from([1, 40, 200]),
+    policy=st.sampled_from(["placeto", "none"]),
+    coarse_groups=st.sampled_from([1, 3, 128]),
+)
+def test_obeys_what_is_allowed_and_is_never_worse_than_a_part(
+    problem, evaluations, policy, coarse_groups
+):
+    incumbent = found(problem, evaluations, policy=policy, coarse_groups=coarse_groups)
+    assert problem.allowed[np.arange(problem.num_groups), incumbent.devices].all()
+    schedule = simulate(problem, incumbent.devices)
+    assert incumbent.step_time == schedule.step_time
+    assert incumbent.peak_memory.tolist() == schedule.peak_memory.tolist()
+    assert incumbent.feasible == schedule.feasible
+    if evaluations == 1:
+        return
+    for method in PARTS:
+        part = place(problem, method)
+        assert incumbent.feasible >= part.feasible
+        if incumbent.feasible and part.feasible:
+            assert incumbent.step_time <= part.step_time
+
+
+def test_says_which_part_found_the_best(nmt):
+    first = make_problem(make_graph({"a": 1.0, "b": 1.0}, [("a", 9, ["b"])]), make_cluster(2))
+    assert found(first, 200).found_by == "single"  # nothing is faster than one device
+    split = make_problem(make_graph({"a": 1.0, "b": 1.0}), make_cluster(2))
+    assert found(split, 200).found_by == "expert"  # one each, and the first to do so
+    assert found(nmt, 1000).found_by == "search"
+    limited = {"max_evaluations": 50}
+    assert place(split, "auto", budget_seconds=60, settings=limited).found_by == "expert"
+    assert place(split, "etf").found_by == "etf"
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        make_problem(make_graph({"a": 1.0}), make_cluster(1)),
+        make_problem(make_graph({"a": 1.0, "b": 1.0}), make_cluster(1)),
+        PlacementProblem(
+            make_graph({"a": 1.0, "b": 1.0}), make_cluster(2), "none", pins={0: 1, 1: 0}
+        ),
+    ],
+    ids=["one op", "one device", "all pinned"],
+)
+def test_ends_at_once_where_nothing_is_left_to_choose(problem):
+    # It would not end otherwise.
+    assert place(problem, "auto", budget_seconds=1e9, settings={"samples": 2}).evaluations < 20
+
+
+def test_the_seed_decides_and_the_number_of_threads_does_not(nmt):
+    threads = numba.get_num_threads()
+    try:
+        runs = []
+        for count, seed in ((1, 3), (threads, 3), (threads, 4)):
+            numba.set_num_threads(count)
+            runs.append(found(nmt, 600, seed))
+    finally:
+        numba.set_num_threads(threads)
+    assert runs[0].devices.tolist() == runs[1].devices.tolist()
+    assert runs[0].evaluations == runs[1].evaluations
+    assert runs[0].devices.tolist() != runs[2].devices.tolist()
+
+
+@pytest.mark.parametrize("coarse_groups", [8, 128])
+def test_the_number_of_placements_is_obeyed(nmt, coarse_groups):
+    incumbent = found(nmt, 1000, coarse_groups=coarse_groups)
+    assert incumbent.evaluations in range(1000, 1004)
+    counts, seconds, step_times = zip(*incumbent.trace, strict=True)
+    assert list(counts) == sorted(counts)
+    assert counts[-1] <= incumbent.evaluations
+    assert list(seconds) == sorted(seconds)
+    assert list(step_times) == sorted(step_times, reverse=True)
+
+
+@pytest.mark.parametrize("evaluations", range(1, 16))
+def test_no_part_begins_once_the_placements_are_spent(nmt, evaluations):
+    # The four devices, the expert's, earliest finish, and two of HEFT.
+    ends = (4, 5, 6, 8)
+    spent = found(nmt, evaluations, coarse_groups=8).evaluations
+    assert spent == next((end for end in ends if end >= evaluations), spent)
+    if evaluations > ends[-1]:  # the best devices once more, in the coarser problem
+        assert spent <= evaluations + nmt.num_devices
+
+
+def test_progress_is_evenly_spread_over_both_searches(nmt):
+    said = []
+    now = iter(np.arange(0, 10, 0.0004))
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 32)
+    incumbent = Incumbent(problem, 1.0, said.append, lambda: float(next(now)))
+    place_auto(incumbent, np.random.default_rng(0), AutoConfig(coarse_groups=8))
+    told = [line for line in said if line.startswith("search in 32 groups")]
+    shares = [int(line.split(": ")[1].split("%")[0]) for line in told]
+    assert len(shares) > 10
+    assert len(set(shares)) >= len(shares) - 1, "one a percent, not a burst of them"
+
+
+def test_many_groups_are_first_placed_several_together(nmt, monkeypatch):
+    searched = []
+
+    def search(incumbent, rng, guide, config, original=module.search):
+        searched.append((incumbent.problem.num_groups, config.first_temperature))
+        original(incumbent, rng, guide, config)
+
+    monkeypatch.setattr(module, "search", search)
+    settings = {"first_temperature": 0.03, "refining_temperature": 0.01}
+    found(nmt, 1000, coarse_groups=8, coarse_ratio=4, **settings)
+    found(nmt, 1000, coarse_groups=8, coarse_ratio=2.5, **settings)
+    found(nmt, 1000, coarse_groups=32, **settings)
+    assert searched[:2] == [(8, 0.03), (32, 0.01)]
+    assert searched[2:5] == [(8, 0.03), (12, 0.01), (32, 0.01)]
+    assert searched[5:] == [(32, 0.03)]
+
+
+def test_groups_that_cannot_be_joined_as_wanted_are_coarsened_once(monkeypatch):
+    depth = []
+
+    def coarser_incumbent(incumbent, *rest, original=module.coarser_incumbent):
+        depth.append(incumbent.problem.num_groups)
+        return original(incumbent, *rest)
+
+    monkeypatch.setattr(module, "coarser_incumbent", coarser_incumbent)
+    names = [f"op{number}" for number in range(12)]
+    graph = make_graph(dict.fromkeys(names, 1.0))
+    problem = PlacementProblem(
+        graph, make_cluster(3), "none", pins={group: group % 3 for group in range(9)}
+    )
+    found(problem, 1000, coarse_groups=2, coarse_ratio=4)
+    assert depth == [12]
+
+
+@pytest.mark.parametrize("chunks", [0, 1, 4])
+def test_an_interrupt_leaves_the_best_placement_so_far(nmt, monkeypatch, chunks):
+    best = []
+
+    def interrupted(task, chain, *rest, original=search.run_chain):
+        if len(best) == chunks:
+            raise KeyboardInterrupt
+        original(task, chain, *rest)
+        best.append(chain.numbers[BEST_STEP_TIME])
+
+    prepare()  # which no test is to interrupt
+    monkeypatch.setattr(search, "run_chain", interrupted)
+    placement = place(nmt, "auto", budget_seconds=60, settings={"chains": 1, "policy": "none"})
+    assert placement.interrupted
+    starts = [place(nmt, method).step_time for method in PARTS]
+    assert placement.step_time == min([*best, *starts])
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000))
+def test_leaves_what_does_not_fit(seed):
+    # Twelve ops of 1 s and 10 bytes on three devices with room for four each: only 4 + 4 + 4 fits.
+    names = [f"op{number}" for number in range(12)]
+    graph = make_graph(dict.fromkeys(names, 1.0), param_bytes=dict.fromkeys(names, 10))
+    incumbent = found(make_problem(graph, make_cluster(3, memory=40)), 1000, seed)
+    assert incumbent.feasible
+    assert incumbent.step_time == 4.0
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), memory=st.sampled_from([25, 65, 85]))
+def test_nothing_that_a_chain_has_met_is_better(seed, memory):
+    # Ops in a row: fastest on one device, where they do not fit; of the cuts, short ones are best.
+    sizes = [5, 1, 6, 2, 7, 3, 8]
+    graph = make_graph(
+        dict.fromkeys("abcdefgh", 1.0),
+        [(a, size, [b]) for (a, b), size in zip(pairwise("abcdefgh"), sizes, strict=True)],
+        param_bytes=dict.fromkeys("abcdefgh", 10),
+    )
+    problem = make_problem(graph, make_cluster(2, memory=memory))
+    met = []
+
+    def noted(task, chain, *rest, original=search.run_chain):
+        original(task, chain, *rest)
+        met.append(chain.present.copy())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "run_chain", noted)
+        patch.setattr(search, "CHUNK", 1)
+        incumbent = found(problem, 1500, seed, chains=1)
+    outcomes = simulate_many(problem, np.array(met))
+    over = np.maximum(outcomes.peak_memory - problem.memory_limit, 0).sum(axis=1)
+    best = min(zip(over.tolist(), outcomes.step_time.tolist(), strict=True))
+    excess = np.maximum(incumbent.peak_memory - problem.memory_limit, 0).sum()
+    assert excess <= best[0]
+    if excess == best[0] == 0:
+        assert incumbent.step_time <= best[1]
+
+
+def test_is_far_ahead_of_its_heuristics(nmt):
+    heuristics = [place(nmt, method).step_time for method in PARTS]
+    assert found(nmt, 3000).step_time < 0.85 * min(heuristics)
+
+
+def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
+    def missing(source):
+        raise PlacetoError(f"{source}: no such policy")
+
+    monkeypatch.setattr(module, "stored", missing)
+    said = []
+    incumbent = Incumbent(nmt, 1e9, said.append)
+    place_auto(incumbent, np.random.default_rng(0), AutoConfig(max_evaluations=200))
+    assert said[0] == "searching without a policy: placeto: no such policy"
+    assert incumbent.found_by == "search"
+    with pytest.raises(PlacetoError, match="mine: no such policy"):
+        found(nmt, 200, policy="mine")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"chains": -1}, "chains is -1"),
+        ({"max_evaluations": 0}, "max_evaluations is 0"),
+        ({"first_temperature": 1e-4}, "temperatures fall from 0.0001 and 0.005 to 0.0003"),
+        ({"refining_temperature": 1e-4}, "temperatures fall from 0.02 and 0.0001 to 0.0003"),
+        ({"coarse_groups": 0}, "coarse_groups is 0"),
+        ({"coarse_ratio": 1.0}, "coarse_ratio is 1.0"),
+        ({"coarse_share": 1.0}, "coarse_share is 1.0"),
+        ({"last_temperature": 0.0}, "temperatures fall from 0.02 and 0.005 to 0.0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(nmt, settings, message):
+    with pytest.raises(PlacetoError, match=message):
+        place(nmt, "auto", settings=settings)
+
+
+def test_the_longer_a_search_the_hotter_it_begins():
+    config = AutoConfig(first_temperature=0.02, last_temperature=0.0002)
+    assert config.temperature(0.0, 100) == pytest.approx(0.02)
+    assert config.temperature(0.5, 100) == pytest.approx(0.002)
+    assert config.temperature(0.0, 400) == pytest.approx(0.04)
+    assert config.temperature(0.0, 1e6) == pytest.approx(0.08)
+    for placements in (0, 1e-3, 100, 1e6):
+        assert config.temperature(1.0, placements) == pytest.approx(0.0002)
+    assert config.temperature(0.3, 0) == pytest.approx(0.0002)
+
+
+def test_how_long_a_search_will_be(nmt, monkeypatch):
+    expected = []
+
+    def noted(self, spent, placements):
+        expected.append(placements)
+        return 0.001
+
+    monkeypatch.setattr(AutoConfig, "temperature", noted)
+    incumbent = found(nmt, 2000, samples=0)
+    # All that is left of 2,000 placements once the starts are simulated.
+    starts = 2000 - expected[-1] * nmt.num_groups
+    assert expected[0] == 0
+    assert expected[1:] == pytest.approx([expected[-1]] * (len(expected) - 1))
+    assert 10 < starts < 500
+    assert incumbent.evaluations >= 2000
+
+
+def test_the_budget_begins_when_all_is_compiled(monkeypatch):
+    events = []
+
+    def clock():
+        events.append("clock")
+        return float(len(events))
+
+    placer = replace(PLACERS["auto"], prepare=lambda: events.append("prepared"))
+    monkeypatch.setitem(PLACERS, "auto", placer)
+    place(generator.diamond(), "auto", budget_seconds=50.0, clock=clock)
+    assert events[0] == "prepared"
+    assert events.count("prepared") == 1
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_compiling_is_told_if_it_takes_long(monkeypatch, slow):
+    told, compiled = [], Event()
+    placer = replace(PLACERS["auto"], prepare=(lambda: compiled.wait(60)) if slow else compiled.set)
+
+    def progress(message):
+        told.append(message)
+        compiled.set()
+
+    monkeypatch.setitem(PLACERS, "auto", placer)
+    monkeypatch.setattr(registry, "SLOW_SECONDS", 0.05 if slow else 60.0)
+    place(generator.diamond(), "auto", 50.0, progress=progress, settings={"max_evaluations": 20})
+    assert ("compiling, once after an installation" in told[0]) is slow
+    assert compiled.is_set()
+
+
+def test_preparing_runs_every_part(monkeypatch):
+    ran = []
+
+    def noted(name):
+        run = getattr(module, name)
+
+        def running(*arguments, **options):
+            ran.append(name)
+            return run(*arguments, **options)
+
+        return running
+
+    first, then = ["offer_starts"], ["offer_greedy", "offer_drawn", "search"]
+    for name in [*first, "coarser_incumbent", *then]:
+        monkeypatch.setattr(module, name, noted(name))
+    prepare.__wrapped__()
+    assert ran == [*first, "coarser_incumbent", *first, *then, "search"]

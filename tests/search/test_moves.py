@@ -1,0 +1,152 @@
+"""Each kind of move changes what it says, and nothing that may not change."""
+
+from collections import Counter
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placeto.search.moves import Move, neighbourhood, propose, propose_many
+from tests.builders import make_cluster, make_graph, make_problem
+from tests.strategies import pinned
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def neighbours(problem, seed):
+    """Each kind of move three times: (kind, a placement, its changed groups, what it became)."""
+    space, rng = neighbourhood(problem), np.random.default_rng(seed)
+    for kind in [*Move] * 3 if len(space.movable) else []:
+        before = np.where(problem.allowed, rng.random(problem.allowed.shape), -1.0).argmax(axis=1)
+        after = before.copy()
+        propose(space, after, kind, rng)
+        assert problem.allowed[np.arange(problem.num_groups), after].all()
+        changed = np.flatnonzero(after != before)
+        if len(changed):
+            yield kind, before, changed, after
+        else:  # one group always has another device
+            assert kind not in (Move.SINGLE, Move.FOLLOW)
+
+
+@given(pinned(), SEEDS)
+def test_each_kind_changes_what_it_says(problem, seed):
+    for kind, before, changed, after in neighbours(problem, seed):
+        came_from, went_to = set(before[changed]), set(after[changed])
+        if kind in (Move.SINGLE, Move.FOLLOW):
+            assert len(changed) == 1
+        elif kind == Move.SWAP:
+            assert len(changed) == 2
+        if kind in (Move.SWAP, Move.EXCHANGE):
+            assert len(came_from | went_to) == 2
+        else:
+            assert len(went_to) == 1
+        if kind == Move.SWAP:
+            assert after[changed].tolist() == before[changed[::-1]].tolist()
+        if kind in (Move.PART, Move.CLUSTER):
+            assert len(came_from) == 1
+
+
+@given(pinned(), SEEDS)
+def test_a_follower_joins_an_adjacent_group_if_it_can(problem, seed):
+    parent, child = problem.dag_edges
+    for kind, before, changed, after in neighbours(problem, seed):
+        if kind == Move.FOLLOW:
+            [group] = changed
+            adjacent = np.concatenate([parent[child == group], child[parent == group]])
+            nearby = {d for d in before[adjacent] if problem.allowed[group, d]} - {before[group]}
+            assert not nearby or after[group] in nearby
+
+
+@given(pinned(), SEEDS)
+def test_a_run_leaves_out_none_that_may_go(problem, seed):
+    for kind, before, changed, after in neighbours(problem, seed):
+        goes_to = dict(zip(before[changed], after[changed], strict=True))
+        if kind == Move.EXCHANGE:
+            goes_to |= {there: here for here, there in goes_to.items()}
+        elif kind in (Move.RUN, Move.SHIFT):
+            goes_to = dict.fromkeys(range(problem.num_devices), after[changed[0]])
+        elif kind != Move.PART:
+            continue
+        positions = problem.group_position[changed]
+        for group in problem.group_order[positions.min() : positions.max() + 1]:
+            device = goes_to.get(before[group], before[group])
+            assert after[group] == (device if problem.allowed[group, device] else before[group])
+
+
+@given(pinned(), SEEDS)
+def test_a_shift_takes_the_device_from_across_the_change(problem, seed):
+    for kind, before, changed, after in neighbours(problem, seed):
+        if kind == Move.SHIFT and problem.allowed.all():
+            positions = problem.group_position[changed]
+            ends = [positions.min() - 1, positions.max() + 1]
+            across = [end for end in ends if 0 <= end < problem.num_groups]
+            assert after[changed[0]] in before[problem.group_order[across]]
+
+
+@given(pinned(), SEEDS)
+def test_a_region_is_connected(problem, seed):
+    edges = zip(*(ends.tolist() for ends in problem.dag_edges), strict=True)
+    graph = nx.Graph(list(edges))
+    graph.add_nodes_from(range(problem.num_groups))
+    for kind, before, changed, after in neighbours(problem, seed):
+        if kind not in (Move.REGION, Move.CLUSTER):
+            continue
+        target = after[changed[0]]
+        inside = (before == target) | ~problem.allowed[:, target]  # maybe: they stay
+        if kind == Move.CLUSTER:
+            inside = before == before[changed[0]]
+        inside[changed] = True
+        part = graph.subgraph(np.flatnonzero(inside).tolist())
+        assert set(changed.tolist()) <= nx.node_connected_component(part, int(changed[0]))
+
+
+@given(pinned(), SEEDS)
+def test_no_candidate_is_the_present_placement(problem, seed):
+    space, rng = neighbourhood(problem), np.random.default_rng(seed)
+    if len(space.movable) == 0:
+        return
+    present = problem.allowed.argmax(axis=1)
+    candidates = np.empty((20, problem.num_groups), dtype=np.int64)
+    propose_many(space, present, candidates, rng)
+    assert (candidates != present).any(axis=1).all()
+    assert problem.allowed[np.arange(problem.num_groups), candidates].all()
+    assert (present == problem.allowed.argmax(axis=1)).all()
+
+
+@pytest.mark.parametrize("kind", [Move.RUN, Move.PART, Move.REGION, Move.CLUSTER])
+def test_sizes_go_from_two_to_half_of_the_groups(kind):
+    names = [f"op{number}" for number in range(40)]
+    edges = [(a, 1, [b]) for a, b in pairwise(names)]
+    problem = make_problem(make_graph(dict.fromkeys(names, 1.0), edges), make_cluster(3))
+    space, rng = neighbourhood(problem), np.random.default_rng(0)
+    sizes = Counter()
+    for _ in range(3000):
+        devices = np.zeros(40, dtype=np.int64)
+        propose(space, devices, kind, rng)
+        sizes[np.count_nonzero(devices)] += 1
+    # A run ends at the last group; a size of 20 is not reached, since draws are below 1.
+    assert set(sizes) - {1} == set(range(2, 20))
+    # As many from 2 to 3 as from 4 to 7, a fourth of the log scale from 2 to 20 is 0.58 octaves.
+    assert sizes[2] + sizes[3] == pytest.approx(3000 * np.log(2) / np.log(10), rel=0.15)
+
+
+def test_all_kinds_are_drawn():
+    # On two devices, kinds can be told apart by how many groups of three blocks change.
+    names = [f"op{number}" for number in range(9)]
+    edges = [(a, 1, [b]) for a, b in pairwise(names)]
+    problem = make_problem(make_graph(dict.fromkeys(names, 1.0), edges), make_cluster(2))
+    present = np.repeat([0, 1, 0], 3)
+    candidates = np.empty((4000, 9), dtype=np.int64)
+    propose_many(neighbourhood(problem), present, candidates, np.random.default_rng(0))
+    seen = {tuple(row) for row in candidates.tolist()}
+    for expected in (
+        (0, 0, 0, 1, 0, 1, 0, 0, 0),  # one group
+        (0, 0, 1, 1, 0, 1, 0, 0, 0),  # two that change places
+        (0, 0, 0, 0, 1, 1, 0, 0, 0),  # the change is shifted
+        (0, 0, 0, 1, 1, 1, 1, 1, 0),  # a run goes to one device
+        (0, 0, 1, 0, 0, 1, 0, 0, 0),  # two devices change places in a run
+    ):
+        assert expected in seen

@@ -1,0 +1,152 @@
+"""Ray is there while it is needed, and not after that."""
+
+import http.server
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from benchmarks.processes import descendants
+from placeto import PlacetoError
+from placeto.support import ray_session as session
+from placeto.support.ray_session import ray_session
+
+
+def test_without_ray_one_line_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with (
+        pytest.raises(PlacetoError, match=r"workers need Ray \(.*\); pip install 'placeto\[ray\]"),
+        ray_session(None, 1),
+    ):
+        pass
+
+
+def test_no_cluster_is_one_line(monkeypatch):
+    from ray._private import services
+
+    def find(address):
+        assert address == "auto"
+        raise ConnectionError("Could not find any running Ray instance. Please\nspecify one.")
+
+    monkeypatch.setattr(services, "canonicalize_bootstrap_address_or_die", find)
+    with (
+        pytest.raises(PlacetoError, match="--ray-address auto: no Ray cluster can be") as error,
+        ray_session("auto", 1),
+    ):
+        pass
+    assert str(error.value).endswith(
+        "(Could not find any running Ray instance); start one by: ray start --head"
+    )
+
+
+def test_a_cluster_that_wants_a_token_is_one_line(monkeypatch):
+    import ray
+
+    def init(**settings):
+        raise ray.exceptions.AuthenticationError("Token is enabled but none was found.\nMore.")
+
+    monkeypatch.setattr(session, "_check_answers", lambda address: None)
+    monkeypatch.setattr(ray, "init", init)
+    with (
+        pytest.raises(PlacetoError, match=r"cannot be used \(Token .*wants RAY_AUTH_MODE=token"),
+        ray_session("10.0.0.1:6379", 1),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("127.0.0.1:1", r"no Ray cluster can be reached \(.*refused\); start one by"),
+        ("127.0.0.1:70000", "no Ray cluster can be reached"),
+        ("10.0.0.1", "expected auto, or HOST:PORT of a cluster"),
+        ("ray://10.0.0.1:head", "expected auto, or HOST:PORT of a cluster"),
+    ],
+)
+def test_a_wrong_address_is_one_line_at_once(address, says):
+    with (
+        pytest.raises(PlacetoError, match=f"--ray-address {address}: {says}"),
+        ray_session(address, 1),
+    ):
+        pass
+
+
+def test_what_ray_address_says_is_looked_at_too(monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with (
+        pytest.raises(PlacetoError, match=r"--ray-address auto: no Ray .*refused\); start one by"),
+        ray_session("auto", 1),
+    ):
+        pass
+
+
+def test_what_listens_and_is_no_ray_is_one_line_at_once():
+    """As that of a cluster's dashboard is, whose address is easily taken for the cluster's."""
+    handler = http.server.BaseHTTPRequestHandler
+    with http.server.ThreadingHTTPServer(("", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with (
+                pytest.raises(PlacetoError, match=r"what listens at .* is no Ray; its port is 63"),
+                ray_session(f"127.0.0.1:{server.server_port}", 1),
+            ):
+                pass
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_ray_that_cannot_be_started_is_one_line(monkeypatch, tmp_path):
+    """Ray's sockets are files, whose names the kernel limits to 107 bytes."""
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / ("x" * 100)))
+    with (
+        pytest.raises(PlacetoError, match=r"cannot be started on this machine .*cannot exceed 107"),
+        ray_session(None, 1),
+    ):
+        pass
+
+
+def test_a_ray_answers(ray):
+    session._check_answers(ray.get_runtime_context().gcs_address)
+
+
+def test_a_session_in_a_session_uses_it_and_leaves_it(ray):
+    with ray_session(None, 2):
+        pass
+    assert ray.is_initialized()
+    with (
+        pytest.raises(PlacetoError, match="process's Ray has 2 CPUs, but 3 are wanted: one a wo"),
+        ray_session(None, 3),
+    ):
+        pass
+    assert ray.is_initialized()
+
+
+ENDS = """
+import threading
+from placeto.support.ray_session import ray_session
+with ray_session(None, 1):
+    print("what this thread says is output")
+    thread = threading.Thread(target=print, args=("what Ray's threads say is none",))
+    thread.start()
+    thread.join()
+    raise {how}
+"""
+
+
+def test_an_error_leaves_nothing_running():
+    program = ENDS.format(how="KeyboardInterrupt")
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        started = set()
+        while process.poll() is None:
+            started |= set(descendants(process.pid))
+            time.sleep(0.05)
+        assert process.stdout is not None
+        assert process.stdout.read() == "what this thread says is output\n"
+    assert any("raylet" in each.title for each in started)
+    assert not [each for each in started if each.alive()]
