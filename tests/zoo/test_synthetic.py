@@ -5,10 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from placeto import PlacementProblem, bundle, load_cluster, place, simulate
+from placeto import PlacementProblem, load_cluster, place, simulate
 from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import random_placement
+from placeto.support import bundle
 from placeto.zoo.folders import family_graphs
 from placeto.zoo.synthetic import LARGEST, SLOWDOWN, SMALLEST, STYLES, synthetic_graph
 
