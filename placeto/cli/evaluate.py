@@ -138,7 +138,7 @@ def _rows(
         runs[f"best of {samples}"] = lambda incumbent: place_zero_shot(
             incumbent, trained, seed, samples
         )
-    if samples > 1 and trained.agent.guides:
+    if samples > 1 and trained.agent.guide:
         runs[f"best of {samples}, refined"] = lambda incumbent: place_zero_shot(
             incumbent, trained, seed, samples, refined=True
         )
@@ -155,7 +155,7 @@ def _rows(
 
 def _takes(method: str, trained: "Trained") -> bool:
     """Whether a placer can work with the policy."""
-    return trained.agent.guides and find_placer(method).policies == trained.agent.name
+    return bool(trained.agent.guide) and find_placer(method).policies == trained.agent.name
 
 
 def _methods(text: str | None) -> list[str]:

@@ -151,7 +151,7 @@ def _usual_method(policy: str | None) -> str:
     if policy is None:
         return "auto"
     agent = find_agent(read_policy(policy).agent)
-    return "auto" if agent.guides else agent.name
+    return "auto" if agent.guide else agent.name
 
 
 def _settings(arguments: Place, method: str) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """What a trainer asks of an agent."""
 
 from collections.abc import Callable
-from typing import Never, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -55,16 +55,13 @@ class Agent(Protocol[Played]):
     def network(self) -> Network:
         """What is trained."""
 
-    @property
-    def imitation(self) -> float:
-        """The share of the updates, the first ones, that learn from lessons; 0 for none."""
-
-    def lesson(self, index: int, number: int) -> Played:
-        """Episodes whose actions are to become likelier; only asked for where there are some.
+    def lesson(self, index: int, number: int, progress: float) -> Played | None:
+        """Episodes whose actions are to become likelier; None where it learns from its own.
 
         Args:
             index: which problem.
             number: which of its lessons, from 0.
+            progress: how much of the run is over, from 0 to 1.
         """
 
     def roll_out(
@@ -110,8 +107,5 @@ class Agent(Protocol[Played]):
 class Unschooled:
     """An agent that imitates nobody."""
 
-    imitation = 0.0
-
-    def lesson(self, index: int, number: int) -> Never:
-        """There is none."""
-        raise NotImplementedError("this agent has no lessons")
+    def lesson(self, index: int, number: int, progress: float) -> None:
+        """None: it learns from its own episodes."""

@@ -11,6 +11,7 @@ from placeto.simulation import Evaluator
 if TYPE_CHECKING:  # torch is slow to import
     from placeto.models.agent import Agent, Teacher
     from placeto.models.network import Network
+    from placeto.models.placeto.play import Guide
     from placeto.models.stored import StoredPolicy
 
 MakeAgent = Callable[
@@ -33,7 +34,8 @@ class AgentKind:
             it was trained on.
         network_settings: those of its settings that make the network.
         any_cluster: whether one policy is for any number of devices.
-        guides: whether its network makes a `Guide` of itself, which compiled searches ask.
+        guide: makes its network ready to be asked by compiled searches about a problem; None where
+            it does not score devices by the present schedule.
         imitates: whether the first updates imitate what a teacher gives.
         reads_schedules: whether it looks at simulated schedules, and cannot learn from measured
             step times.
@@ -45,6 +47,6 @@ class AgentKind:
     load: "Callable[[StoredPolicy], Network] | None" = None
     network_settings: tuple[str, ...] = ()
     any_cluster: bool = False
-    guides: bool = False
+    guide: "Callable[[Any, PlacementProblem], Guide] | None" = None
     imitates: bool = False
     reads_schedules: bool = False

@@ -5,9 +5,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import nn
 
-from placeto.models.placeto.play import Guide
 from placeto.models.stored import StoredPolicy
-from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
 
 
@@ -28,14 +26,6 @@ class Network(nn.Module):
 
     agent: ClassVar[str]
     config: Shape
-
-    def guide(self, problem: PlacementProblem) -> Guide:
-        """What compiled searches ask; only of agents that guide.
-
-        Args:
-            problem: for which it is made ready.
-        """
-        raise NotImplementedError(f"the network of {self.agent} guides no search")
 
     def load(self, stored: StoredPolicy) -> None:
         """Takes the weights of a stored policy.

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from placeto.envs.features import Features
-from placeto.models.agents import find_agent
+from placeto.models.agents import AGENTS, find_agent
 from placeto.models.kind import AgentKind
 from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
@@ -66,8 +66,13 @@ def read_policy(source: str | Path) -> StoredPolicy:
     card = read_json(card_path)
     check_format(card, POLICY_FORMAT, POLICY_VERSION, str(card_path))
     shape = card.get("policy")
-    if not isinstance(shape, dict) or not isinstance(shape.get("kind"), str):
-        raise PlacetoError(f"{card_path}: has no policy's shape with its kind")
+    if not isinstance(shape, dict):
+        raise PlacetoError(f"{card_path}: has no policy's shape")
+    if shape.get("kind") not in AGENTS:
+        raise PlacetoError(
+            f"{card_path}: the policy's kind is {shape.get('kind')!r}, expected one of "
+            f"{', '.join(AGENTS)}"
+        )
     try:
         arrays = load(read_bytes(weights_path))
     except SafetensorError as error:

@@ -111,6 +111,8 @@ def _fine_tune(
 ) -> list[tuple[float, float]]:
     """Trains the policy on the problem until the budget is spent; see `Incumbent.learning`."""
     trained = load_trained(config.policy)
+    guide_of = trained.agent.guide
+    assert guide_of is not None  # it has been played
     # Without a teacher it imitates nobody.
     learning = replace(trained.config, seed=seed, learning_rate=config.learning_rate)
     begun = few.seconds
@@ -118,13 +120,14 @@ def _fine_tune(
     found: list[tuple[float, float]] = []
     with contextlib.suppress(BudgetSpent):
         trainer = trainer_for(few, learning, start=single, trained=trained)
+        ready_for = partial(guide_of, trainer.policy)
         while not few.expired:
             if trainer.updates % UPDATES_A_START == 0 and trainer.updates:
                 assert few.devices is not None
                 later = trainer.updates // UPDATES_A_START % 2 == 1
                 trainer.start_from(0, few.devices if later else single)
-                offer_greedy(few, trainer.policy.guide(few.problem), few.devices)
-                refine(trainer.policy.guide)
+                offer_greedy(few, ready_for(few.problem), few.devices)
+                refine(ready_for)
             simulated = few.evaluations - trainer.evaluations
             report = trainer.step((few.seconds - begun) / left)
             few.evaluations = simulated + trainer.evaluations  # those on the way, too

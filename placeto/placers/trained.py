@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -44,8 +44,9 @@ def place_zero_shot(
         PlacetoError: the policy does not fit the problem.
         NotApplicable: further sweeps are asked of a policy that guides no search.
     """
-    if trained.agent.guides:
-        ready_for = cache(trained.policy.guide)
+    guide = trained.agent.guide
+    if guide is not None:
+        ready_for = cache(partial(guide, trained.policy))
         with few_groups(incumbent, COARSE_GROUPS) as (few, refine):
             ready, single = ready_for(few.problem), _best_device(few)
             offer_greedy(few, ready, single)
@@ -101,16 +102,17 @@ def place_from_scratch(
 def _train(
     incumbent: Incumbent, config: LearningConfig, placements: int, trained: Trained | None = None
 ) -> Trained:
-    guides = agent_of(config).guides
-    with few_groups(incumbent, COARSE_GROUPS if guides else sys.maxsize) as (few, refine):
+    guide = agent_of(config).guide
+    with few_groups(incumbent, COARSE_GROUPS if guide else sys.maxsize) as (few, refine):
         trainer = trainer_for(few, config, trained=trained)
         before = few.evaluations
         while trainer.episodes < placements:
             trainer.step(trainer.episodes / placements)
             few.evaluations = before + trainer.evaluations
-        if guides:
-            offer_greedy(few, trainer.policy.guide(few.problem), _best_device(few))
-            refine(trainer.policy.guide)
+        if guide is not None:
+            ready_for = partial(guide, trainer.policy)
+            offer_greedy(few, ready_for(few.problem), _best_device(few))
+            refine(ready_for)
         else:
             trainer.roll_out(0, episodes=1, greedy=True)
     return Trained(trainer.policy, trainer.config, {})

@@ -54,10 +54,11 @@ def run_many(c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Colu
         states: buffers of the states that share the work.
         columns: filled in these rows.
     """
+    record = GROUPS if columns.group_start.shape[1] else STEP
     if len(rows) == 1:
-        _run(c, rows, many, states, columns, 0)
+        _run(c, rows, many, states, columns, 0, record)
     else:
-        _run_over_cores(c, rows, many, states, columns)
+        _run_over_cores(c, rows, many, states, columns, record)
 
 
 def run_apart(c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns) -> None:
@@ -70,8 +71,10 @@ def run_apart(c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Col
         states: (batch, …) buffers, a state a row; it ends with the starts of ops.
         columns: filled in these rows.
     """
-    run = _run_apart if len(rows) == 1 else _run_apart_over_cores
-    run(c, rows, many, states, columns)
+    if len(rows) == 1:
+        _run(c, rows, many, states, columns, rows[0], OPS)
+    else:
+        _run_apart_over_cores(c, rows, many, states, columns)
 
 
 @njit(cache=True, parallel=True)
@@ -79,37 +82,30 @@ def _run_apart_over_cores(
     c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns
 ) -> None:  # pragma: no cover
     for index in prange(len(rows)):
-        _run_apart(c, rows[index : index + 1], many, states, columns)
-
-
-@njit(cache=True)
-def _run_apart(
-    c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns
-) -> None:  # pragma: no cover
-    ints, longs, reals = states
-    for row in rows:
-        s = view(c, ints[row], longs[row], reals[row])
-        begin(c, many[row], s)
-        advance(c, s, 0, OPS)
-        columns.step_time[row] = read(s, columns.peak[row], columns.group_start[row])
+        _run(c, rows[index : index + 1], many, states, columns, rows[index], OPS)
 
 
 @njit(cache=True, parallel=True)
 def _run_over_cores(
-    c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns
+    c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns, record: int
 ) -> None:  # pragma: no cover
     count = min(len(states[0]), len(rows))
     for state in prange(count):
         mine = rows[state * len(rows) // count : (state + 1) * len(rows) // count]
-        _run(c, mine, many, states, columns, state)
+        _run(c, mine, many, states, columns, state, record)
 
 
 @njit(cache=True)
 def _run(
-    c: Compiled, rows: Ints, many: Ints, states: Buffers, columns: Columns, state: int
+    c: Compiled,
+    rows: Ints,
+    many: Ints,
+    states: Buffers,
+    columns: Columns,
+    state: int,
+    record: int,
 ) -> None:  # pragma: no cover
     """Simulates rows one after the other, with the buffers of one state."""
-    record = GROUPS if columns.group_start.shape[1] else STEP
     ints, longs, reals = states
     s = view(c, ints[state], longs[state], reals[state])
     for row in rows:

@@ -148,14 +148,16 @@ class Trainer:
             settings["lr"] = rate
         index = int(self._turns[self.updates % len(self.problems)])
         problem = self.problems[index]
-        imitates = progress < self.agent.imitation
-        rollout = (
-            self._lesson(index) if imitates else self.roll_out(index, episodes=config.episodes)
+        lesson: Episodes | None = self.agent.lesson(
+            index, self.updates // len(self.problems), progress
         )
-        if imitates:  # to become likelier, all that the teacher does
-            advantages = np.ones(rollout.rewards.shape)
-        else:
+        if lesson is None:
+            rollout = self.roll_out(index, episodes=config.episodes)
             advantages = self.baselines.advantages(str(index), returns_to_go(rollout.rewards))
+        else:  # to become likelier, all that the teacher does
+            rollout = lesson
+            advantages = np.ones(rollout.rewards.shape)
+            self.best[index] = min(self.best[index], float(rollout.best_cost.min()))
         at_once = self.agent.states_at_once(index)
         parts = [slice(first, first + at_once) for first in range(0, advantages.size, at_once)]
         gradient_step = partial(
@@ -165,7 +167,7 @@ class Trainer:
             lambda part: self.agent.terms(index, rollout, part),
             parts,
             advantages,
-            entropy_bonus=0.0 if imitates else config.entropy_bonus * (1 - progress),
+            entropy_bonus=0.0 if lesson is not None else config.entropy_bonus * (1 - progress),
             gradient_norm=config.gradient_norm,
             tick=self._tick,
         )
@@ -191,11 +193,6 @@ class Trainer:
             evaluations=self.evaluations,
             steps_per_second=rollout.rewards.size / (time.perf_counter() - began),
         )
-
-    def _lesson(self, index: int) -> Episodes:
-        lesson: Episodes = self.agent.lesson(index, self.updates // len(self.problems))
-        self.best[index] = min(self.best[index], float(lesson.best_cost.min()))
-        return lesson
 
     def start_from(self, index: int, devices: Ints) -> None:
         """Makes the next episodes of problem `index` start from other devices.

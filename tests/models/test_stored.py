@@ -120,6 +120,10 @@ def test_a_card_without_weights(folder):
         ('{"format": "placeto.policy", "version": 99}', "version 99"),
         ('{"format": "placeto.policy", "version": 1}', "no policy's shape"),
         ('{"format": "placeto.policy", "version": 1, "policy": 3}', "no policy's shape"),
+        (
+            '{"format": "placeto.policy", "version": 1, "policy": {"hidden": 6}}',
+            "the policy's kind is None, expected one of placeto, placeto-2019,",
+        ),
     ],
 )
 def test_a_broken_card(folder, text, match):

@@ -1,6 +1,7 @@
 """What the present schedule says of one group on each device, for a batch of episodes."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
@@ -35,6 +36,14 @@ def device_feature_names() -> Sequence[str]:
     return [*pairs, *(f"group_{column.name.lower()}" for column in Group)]
 
 
+class Kept(NamedTuple):
+    """What is kept of a batch of schedules."""
+
+    surveyed: Bools  # (batch,) whether the next two are of the present ones
+    busy: Floats  # (batch, num_devices, BINS + 1), see `survey`
+    load: Floats  # (batch, num_devices, 2), likewise
+
+
 class Schedules:
     """Simulated schedules of a batch of placements of one problem, and what they say.
 
@@ -47,9 +56,11 @@ class Schedules:
         self._compiled = compiled(problem).compiled
         self._wiring = wiring(problem)
         self._states = buffers(self._compiled, batch)
-        self._surveyed = np.zeros(batch, dtype=bool)
-        self._busy = np.zeros((batch, problem.num_devices, BINS + 1))
-        self._load = np.zeros((batch, problem.num_devices, 2))
+        self._kept = Kept(
+            surveyed=np.zeros(batch, dtype=bool),
+            busy=np.zeros((batch, problem.num_devices, BINS + 1)),
+            load=np.zeros((batch, problem.num_devices, 2)),
+        )
 
     def simulate(self, rows: Ints, devices: Ints, columns: Columns) -> None:
         """Simulates the placements of some rows, whose schedules are kept.
@@ -60,7 +71,7 @@ class Schedules:
             columns: (batch, …) filled in these rows.
         """
         run_apart(self._compiled, rows, devices, self._states, columns)
-        self._surveyed[rows] = False
+        self._kept.surveyed[rows] = False
 
     def write(
         self,
@@ -82,49 +93,23 @@ class Schedules:
             written: (batch, num_devices, DEVICE_FEATURES) filled in these rows.
         """
         run = _observe if len(rows) == 1 else _observe_over_cores
-        run(
-            self._compiled, self._wiring, rows, self._states, columns, self._surveyed, self._busy,
-            self._load, current, visited, taken, written,
-        )  # fmt: skip
+        told = (current, visited, taken, written)
+        run(self._compiled, self._wiring, rows, self._states, columns, self._kept, told)
 
 
 @njit(cache=True, parallel=True)
 def _observe_over_cores(
-    c: Compiled,
-    w: Wiring,
-    rows: Ints,
-    states: Buffers,
-    columns: Columns,
-    surveyed: Bools,
-    busy: Floats,
-    load: Floats,
-    current: Ints,
-    visited: Bools,
-    taken: Ints,
-    written: Features,
+    c: Compiled, w: Wiring, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
 ) -> None:  # pragma: no cover
     for index in prange(len(rows)):
-        _observe(
-            c, w, rows[index : index + 1], states, columns, surveyed, busy, load, current, visited,
-            taken, written,
-        )  # fmt: skip
+        _observe(c, w, rows[index : index + 1], states, columns, kept, told)
 
 
 @njit(cache=True)
 def _observe(
-    c: Compiled,
-    w: Wiring,
-    rows: Ints,
-    states: Buffers,
-    columns: Columns,
-    surveyed: Bools,
-    busy: Floats,
-    load: Floats,
-    current: Ints,
-    visited: Bools,
-    taken: Ints,
-    written: Features,
+    c: Compiled, w: Wiring, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
 ) -> None:  # pragma: no cover
+    current, visited, taken, written = told
     ints, longs, reals = states
     num_groups = len(w.fastest)
     pairs = np.empty((written.shape[1], PAIR_FEATURES), np.float32)
@@ -132,11 +117,11 @@ def _observe(
     for row in rows:
         s = view(c, ints[row], longs[row], reals[row])
         seconds = max(columns.step_time[row], TINY)
-        if not surveyed[row]:
-            survey(c, w, s, seconds, busy[row], load[row])
-            surveyed[row] = True
+        if not kept.surveyed[row]:
+            survey(c, w, s, seconds, kept.busy[row], kept.load[row])
+            kept.surveyed[row] = True
         observe(
-            c, w, s, seconds, columns.peak[row], busy[row], load[row], current[row],
+            c, w, s, seconds, columns.peak[row], kept.busy[row], kept.load[row], current[row],
             visited[row, :num_groups], taken[row] >= num_groups, pairs, groups,
         )  # fmt: skip
         written[row, :, :PAIR_FEATURES] = pairs

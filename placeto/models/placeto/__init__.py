@@ -11,6 +11,8 @@ from placeto.simulation import Evaluator
 if TYPE_CHECKING:  # torch is slow to import
     from placeto.models.agent import Agent, Teacher
     from placeto.models.network import Network
+    from placeto.models.placeto.network import PlacetoPolicy
+    from placeto.models.placeto.play import Guide
     from placeto.models.stored import StoredPolicy
 
 
@@ -31,6 +33,10 @@ def _load(stored: "StoredPolicy") -> "Network":
     return loaded(stored)
 
 
+def _guide(policy: "PlacetoPolicy", problem: PlacementProblem) -> "Guide":
+    return policy.guide(problem)
+
+
 KIND = AgentKind(
     name="placeto",
     config=PlacetoConfig,
@@ -38,7 +44,7 @@ KIND = AgentKind(
     load=_load,
     network_settings=("hidden", "embedding", "width", "rounds"),
     any_cluster=True,
-    guides=True,
+    guide=_guide,
     imitates=True,
     reads_schedules=True,
 )

@@ -82,11 +82,6 @@ class PlacetoAgent:
             PlacetoShape(config.hidden, config.embedding, config.width, config.rounds)
         )
 
-    @property
-    def imitation(self) -> float:
-        """The share of the updates that imitate: none without a teacher."""
-        return 0.0 if self._teacher is None else self._config.imitation
-
     def roll_out(
         self,
         index: int,
@@ -110,7 +105,7 @@ class PlacetoAgent:
             visit(played.best, simulate_many(problem, played.best))
         return played
 
-    def lesson(self, index: int, number: int) -> Sweeps:
+    def lesson(self, index: int, number: int, progress: float) -> Sweeps | None:
         """Episodes that end in the teacher's placement: from one device, and from near to it.
 
         What is seen on the way depends on no policy, so a lesson is prepared once and kept.
@@ -118,7 +113,13 @@ class PlacetoAgent:
         Args:
             index: which problem.
             number: which of its lessons, from 0; after the last comes the first again.
+            progress: how much of the run is over, from 0 to 1.
+
+        Returns:
+            The episodes; None without a teacher, and once the share that imitates is over.
         """
+        if self._teacher is None or progress >= self._config.imitation:
+            return None
         number %= self._config.lessons
         if (index, number) not in self._lessons:
             self._lessons[index, number] = self._prepared(index, number)

@@ -42,7 +42,7 @@ def every_episode():
     agent = PlacetoAgent([problem], config)
     torch.nn.init.normal_(agent.network.last.weight)
     lessons = [
-        PlacetoAgent([problem], config, teacher=lambda _, taught=taught: taught).lesson(0, 0)
+        PlacetoAgent([problem], config, teacher=lambda _, taught=taught: taught).lesson(0, 0, 0.0)
         for taught in np.array(list(itertools.product(range(2), repeat=4)))
     ]
     return agent, lessons
@@ -123,7 +123,7 @@ def chance_of_lessons(trainer):
     """Mean chance of what the teacher does at a step."""
     with torch.no_grad():
         logs = [
-            trainer.agent.terms(index, trainer.agent.lesson(index, 0), slice(None))[0]
+            trainer.agent.terms(index, trainer.agent.lesson(index, 0, 0.0), slice(None))[0]
             for index in range(len(trainer.problems))
         ]
     return float(torch.cat(logs).exp().mean())
@@ -147,11 +147,12 @@ def test_lessons_end_in_the_placement_that_is_imitated(imitator):
     trainer, _ = imitator
     for index, problem in enumerate(trainer.problems):
         for number in range(trainer.config.lessons):
-            lesson = trainer.agent.lesson(index, number)
+            lesson = trainer.agent.lesson(index, number, 0.0)
             assert lesson.actions.shape == (problem.num_groups, 4)
             assert lesson.step_time == pytest.approx([best_step_time(problem)] * 4)
             assert np.take_along_axis(lesson.open, lesson.actions[:, :, None], axis=2).all()
-        assert trainer.agent.lesson(index, number + 1) is trainer.agent.lesson(index, 0)
+        assert trainer.agent.lesson(index, number + 1, 0.0) is trainer.agent.lesson(index, 0, 0.0)
+        assert trainer.agent.lesson(index, 0, trainer.config.imitation) is None
 
 
 def test_what_was_learned_on_two_devices_holds_on_others(imitator):
