@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.grouped import by_rules
 from placeto import load_cluster, load_graph, save_graph
 from placeto.cli import main as placeto
 from placeto.grouping import Grouping
@@ -51,10 +52,12 @@ def cluster_file(calibrated: Path) -> Path:
 
 
 def load(
-    calibrated: Path, name: str, grouping: Grouping = GROUPS
+    calibrated: Path, name: str, grouping: Grouping | None = None
 ) -> tuple[PlacementProblem, Runnable]:
     """A calibrated graph on the calibrated cluster, and its GraphDef."""
     graph = load_graph(calibrated / f"{name}.json.gz")
+    if grouping is None:
+        grouping = by_rules(graph, GROUPS)
     problem = PlacementProblem(graph, load_cluster(cluster_file(calibrated)), grouping)
     return problem, find_runnable(graph)
 

@@ -8,7 +8,7 @@ from placeto.extraction.bundled import SOURCES
 from placeto.grouping import group_ops
 
 RESULTS = Path(__file__).parent / "results"
-GROUPINGS = ("colocation", "auto", "fine")
+GROUPINGS = ("papers", "auto")
 # Mirhoseini et al. 2017, arXiv:1706.04972. Of the Hierarchical Planner (Mirhoseini et al. 2018)
 # only the size of the largest graph is known, which is set beside the largest translation model.
 PAPERS = {

@@ -89,11 +89,11 @@ def instance(name: str) -> PlacementProblem:
     family, size, devices, network = name.split("-")
     graph = family_graph(name, family, int(size), np.random.default_rng(zlib.crc32(name.encode())))
     count = {"two": 2, "three": 3, "four": 4}[devices]
-    problem = PlacementProblem(graph, _cluster(count, network), "colocation")
+    problem = PlacementProblem(graph, _cluster(count, network), "papers")
     if network != "tight":
         return problem
     whole = simulate(problem, all_on(problem, 0)).peak_memory[0]
-    return PlacementProblem(graph, _cluster(count, network, int(TIGHT * whole)), "colocation")
+    return PlacementProblem(graph, _cluster(count, network, int(TIGHT * whole)), "papers")
 
 
 def optima() -> dict[str, float]:

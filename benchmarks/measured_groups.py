@@ -1,8 +1,8 @@
 """Finer groups, for real: `python -m benchmarks.measured_groups [--quick]`, half an hour.
 
 Training steps are calibrated on the two workers of `local-2`. The search `auto` places each with
-groups `auto` and with groups `fine`, in the same seconds. The fastest few of each by simulation are
-run once, and the fastest of these by measurement is what was found; where the results have what was
+groups `papers` and with groups `auto`, in the same seconds. The fastest few of each by simulation
+are run once, and the fastest of these by measurement is what was found; where the results have what was
 found it stays as it is. Both are then run in turn with one worker, several rounds, which alone
 count, in the runtime as it is and as it was before it kept the simulated order, see
 `benchmarks.alternating`. Beside the simulated step times stand those if transfers held the devices
@@ -42,7 +42,7 @@ from placeto.measurement.calibration.machine import machine
 from placeto.support.files import read_json, write_json
 
 RESULTS = Path(__file__).parent / "results"
-GROUPS = ("auto", "fine")
+GROUPS = ("papers", "auto")
 SINGLE, LABEL = "all on 0", "groups `{}`"
 
 

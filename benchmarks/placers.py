@@ -22,7 +22,9 @@ GRAPHS = ("inception_v3", "nmt")
 CLUSTERS = ("k80x4", "k80x4-cpu")
 SHORT = ("auto", "expert", "metis", "annealing", "placeto", "placeto-2019")
 PICTURED = ("single", "expert", "placeto-2019")
+GROUPING = "papers"
 BUDGET_SECONDS = 30
+BUDGET = ("--budget", str(BUDGET_SECONDS))
 
 
 def run() -> int:
@@ -31,9 +33,9 @@ def run() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for cluster in CLUSTERS:
             path = Path(folder) / f"{cluster}.json"
-            command = ["compare", *GRAPHS, "--cluster", cluster, "--output", str(path)]
+            command = ["compare", *GRAPHS, "--cluster", cluster, "--grouping", GROUPING]
             status = main(
-                [*command, "--budget", str(BUDGET_SECONDS), "--save", f"{folder}/{cluster}"]
+                [*command, "--output", str(path), *BUDGET, "--save", f"{folder}/{cluster}"]
             )
             if status:
                 return status

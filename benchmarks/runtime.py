@@ -147,7 +147,7 @@ def entered(plan: Plan, calibrated: Path, name: str) -> dict[str, Any]:
     A row gets the median seconds of each round, and of its traced step the share of pairs of ops
     in order and the median seconds that a tensor waits.
     """
-    problem, _ = load(calibrated, name, "auto")
+    problem, _ = load(calibrated, name, "papers")
     placements = {ONE: all_on(problem, 0), FOUND: place(problem, "auto", plan.seconds).devices}
     return {
         "source": plan.sources[name],
@@ -171,7 +171,7 @@ def measure_all(
     kind, settings = RUNTIMES[runtime]
     with kind(load_cluster(cluster_file(calibrated)), settings) as started:
         for name, graph in graphs.items():
-            problem, runnable = load(calibrated, name, "auto")
+            problem, runnable = load(calibrated, name, "papers")
             for row in rows_of({name: graph}, runtime):
                 devices = digits(row["devices"])
                 run = started.measure(problem, devices, runnable, plan.effort, traces=1)

@@ -54,8 +54,9 @@ class PlacementProblem:
     Attributes:
         graph: the ops.
         cluster: the devices.
-        grouping: `"none"`, `"colocation"`, `"auto"`, `"fine"`, the largest number of groups, or
-            a (num_ops,) array that gives each op its group, numbered from 0 without gaps.
+        grouping: `"auto"`, `"papers"`, `"none"`, the largest number of groups, or a (num_ops,)
+            array that gives each op its group, numbered from 0 without gaps; see
+            `placeto.grouping.group_ops`.
         pins: group -> device, both by number; obeyed by every placer.
         op_group: (num_ops,) group of each op.
         op_seconds: (num_ops, num_devices) seconds of each op on each device; infinite where it

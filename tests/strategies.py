@@ -153,7 +153,7 @@ def problems(
     scale = draw(scales)
     graph = draw(graphs(scale, max_ops))
     cluster = draw(clusters(scale))
-    grouping: Any = draw(st.sampled_from(["none", "none", "colocation", "auto", 5, "array"]))
+    grouping: Any = draw(st.sampled_from(["none", "none", "papers", "auto", 5, "array"]))
     if grouping == "array":
         grouping = draw(groupings(graph))
     return PlacementProblem(graph, cluster, grouping)
@@ -204,7 +204,7 @@ def large_placed(draw: st.DrawFn, max_ops: int = 200) -> tuple[PlacementProblem,
     """Like `placed`, with graphs from a drawn seed: up to `max_ops` ops at little cost."""
     scale = draw(SCALES)
     num_ops, seed = draw(st.integers(1, max_ops)), draw(st.integers(0, 2**32 - 1))
-    grouping = draw(st.sampled_from(["none", "none", "colocation", "auto", 12]))
+    grouping = draw(st.sampled_from(["none", "none", "papers", "auto", 12]))
     problem = PlacementProblem(
         _seeded_graph(random.Random(seed), scale, num_ops), draw(clusters(scale)), grouping
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import placeto
 from benchmarks.synthetic import synthetic_graph
 from placeto import ComputationGraph, PlacetoError
-from placeto.grouping import FINE_MAX_GROUPS, coarsen, colocation_groups, group_ops
+from placeto.grouping import AUTO_MAX_GROUPS, coarsen, colocation_groups, group_ops
 from tests.builders import make_graph
 from tests.reference_grouping import colocation
 from tests.strategies import graphs
@@ -53,16 +53,16 @@ def test_none_joins_colocated_ops_only() -> None:
     assert group_ops(graph, "none").tolist() == [0, 1, 2, 3, 1]
 
 
-def test_fine_groups_part_gradients_from_their_forward_ops() -> None:
+def test_groups_part_gradients_from_their_forward_ops() -> None:
     graph = placeto.load_graph("rnnlm")
-    fine = group_ops(graph, "fine")
-    assert 280 < fine.max() + 1 <= FINE_MAX_GROUPS
+    auto = group_ops(graph, "auto")
+    assert 280 < auto.max() + 1 <= AUTO_MAX_GROUPS
     required = group_ops(graph, "none")
-    assert len(np.unique(required * graph.num_ops + fine)) == required.max() + 1
-    parted = colocation_groups(graph) * graph.num_ops + fine
-    assert len(np.unique(parted)) > fine.max() + 1
+    assert len(np.unique(required * graph.num_ops + auto)) == required.max() + 1
+    parted = colocation_groups(graph) * graph.num_ops + auto
+    assert len(np.unique(parted)) > auto.max() + 1
     few = make_graph({"a": 1, "b": 1, "c": 1}, [("a", 1, ["b"]), ("b", 1, ["c"])])
-    assert group_ops(few, "fine").tolist() == [0, 1, 2]
+    assert group_ops(few, "auto").tolist() == [0, 1, 2]
 
 
 def test_gradients_join_their_forward_op() -> None:
@@ -104,7 +104,7 @@ def test_sole_consumers_join_unless_both_are_heavy() -> None:
 
 @given(graphs(), st.integers(1, 12))
 def test_at_most_n_groups_that_keep_colocation(graph: ComputationGraph, count: int) -> None:
-    fine, coarse = colocation_groups(graph), group_ops(graph, count)
+    fine, coarse = group_ops(graph, "none"), group_ops(graph, count)
     assert len(np.unique(coarse)) <= count
     assert len(np.unique(coarse)) == min(count, len(np.unique(fine)))
     # Coarsening joins groups, and never parts one.
@@ -114,7 +114,7 @@ def test_at_most_n_groups_that_keep_colocation(graph: ComputationGraph, count: i
         assert len(np.unique(fine[graph.colocation == key])) == 1
 
 
-@given(graphs(), st.sampled_from(["none", "colocation", "auto", "fine", 3]))
+@given(graphs(), st.sampled_from(["none", "papers", "auto", 3]))
 def test_numbered_by_first_op(graph: ComputationGraph, grouping: str | int) -> None:
     groups = group_ops(graph, grouping)
     first = list(dict.fromkeys(groups.tolist()))
@@ -148,7 +148,7 @@ def test_coarsening_joins_separate_parts() -> None:
 @pytest.mark.parametrize("count", [16, 64])
 def test_coarsening_of_real_graphs(name: str, count: int) -> None:
     graph = placeto.load_graph(name)
-    fine, coarse = colocation_groups(graph), group_ops(graph, count)
+    fine, coarse = group_ops(graph, "none"), group_ops(graph, count)
     assert coarse.max() + 1 == count
     rng = np.random.default_rng(0)
     random = rng.integers(0, count, fine.max() + 1)[fine]
@@ -159,15 +159,15 @@ def test_coarsening_of_real_graphs(name: str, count: int) -> None:
     assert time_shares(graph, coarse).max() <= max(4 / count, 2 * whole)
 
 
-def test_auto_is_in_the_range_of_the_papers() -> None:
+def test_groups_are_as_many_as_in_the_papers() -> None:
     for name in ("inception_v3", "nmt"):
-        assert 83 <= len(set(group_ops(placeto.load_graph(name), "auto").tolist())) <= 280
+        assert 83 <= len(set(group_ops(placeto.load_graph(name), "papers").tolist())) <= 280
 
 
 @pytest.mark.parametrize(
     ("grouping", "message"),
     [
-        ("metis5", r"grouping is 'metis5', expected none, colocation, auto, fine, or a number"),
+        ("metis5", r"grouping is 'metis5', expected auto, papers, none, or a number"),
         (0, r"grouping is 0, expected at least 1 group"),
         (-3, r"grouping is -3, expected at least 1 group"),
         (2.0, r"grouping is 2.0, expected at least 1 group"),
@@ -199,7 +199,7 @@ def test_coarsening_is_not_spoilt_by_separate_parts() -> None:
     assert time_shares(graph, groups).max() <= 0.5
 
 
-@pytest.mark.parametrize("grouping", ["none", "colocation", "auto", "fine"])
+@pytest.mark.parametrize("grouping", ["none", "papers", "auto"])
 def test_as_large_as_the_largest_graph_of_the_papers(grouping: str) -> None:
     graph = synthetic_graph(80_000)
     groups = group_ops(graph, grouping)
@@ -210,7 +210,7 @@ def test_as_large_as_the_largest_graph_of_the_papers(grouping: str) -> None:
     assert len(np.unique(graph.colocation[keyed])) == len(
         np.unique(graph.colocation[keyed] * graph.num_ops + groups[keyed])
     )
-    if grouping == "auto":
+    if grouping == "papers":
         assert len(first) == 280
         assert time_shares(graph, groups).max() <= 4 / 280
         number = {name: op for op, name in enumerate(graph.op_names)}

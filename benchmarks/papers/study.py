@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.grouped import by_rules
 from benchmarks.one_core import SEARCHES, side_by_side
 from benchmarks.papers.published import Table
 from placeto import PlacementProblem, load_cluster, load_graph
@@ -142,5 +143,6 @@ def _key(run: Run) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=2)
 def _problem(graph: str, cluster: str) -> tuple[PlacementProblem, float]:
-    problem = PlacementProblem(load_graph(graph), load_cluster(cluster), GROUPING)
+    loaded = load_graph(graph)
+    problem = PlacementProblem(loaded, load_cluster(cluster), by_rules(loaded, GROUPING))
     return problem, lower_bound(problem)

@@ -59,7 +59,9 @@ def check(chosen: dict[str, str], wanted: argparse.Namespace) -> None:
         load_cluster(cluster)
     for groups in wanted.groups:
         if groups not in GROUPS and not (groups.isdecimal() and int(groups) > 0):
-            raise PlacetoError(f"--groups {groups}: expected auto, fine, or a whole number from 1")
+            raise PlacetoError(
+                f"--groups {groups}: expected papers, auto, or a whole number from 1"
+            )
     for budget in wanted.budgets:
         if not 0 < budget < math.inf:
             raise PlacetoError(f"--budgets {budget}: expected seconds, more than 0")
@@ -87,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--families", nargs="+", default=FAMILIES)
     parser.add_argument("--clusters", nargs="+", default=CLUSTERS)
     parser.add_argument(
-        "--groups", nargs="+", default=GROUPS, help="`auto`, `fine`, or at most how many"
+        "--groups", nargs="+", default=GROUPS, help="`papers`, `auto`, or at most how many"
     )
     parser.add_argument("--graphs-per-family", type=int, default=SPLITS["test"], metavar="N")
     parser.add_argument(

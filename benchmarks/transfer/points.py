@@ -51,7 +51,7 @@ class Point:
 
     @property
     def groups(self) -> str:
-        """The problem's groups: `auto`, `fine`, or at most how many."""
+        """The problem's groups: `papers`, `auto`, or at most how many."""
         return self.problem[3]
 
     @property

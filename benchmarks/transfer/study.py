@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.grouped import by_rules
 from benchmarks.papers.study import machine
 from benchmarks.transfer.results import read_results, write_results
 from placeto import PlacementProblem, load_cluster, load_graph
@@ -23,7 +24,7 @@ from placeto.zoo.folders import family_graphs
 
 FAMILIES = ("cifar10", "nmt", "ptb", "transformer")
 CLUSTERS = ("k80x2", "k80x4", "k80x8", "p100x2-k80x2")
-GROUPS = ("auto", "fine", "128")  # the last: as many as the policy was trained with
+GROUPS = ("papers", "auto", "128")  # the last: as many as the policy was trained with
 HEURISTICS = ("single", "expert", "etf", "heft", "m-etf", "m-sct", "metis", "scotch")
 BUDGETS = (1.0, 5.0, 30.0)
 # Of training on one graph: what an impatient user waits for, and what a policy needs to be learned.
@@ -49,7 +50,7 @@ class Plan:
         policies: name -> a run directory, or the name of a policy that ships.
         families: whose test graphs.
         clusters: what they are placed on.
-        groups: `auto`, `fine`, or at most how many.
+        groups: `papers`, `auto`, or at most how many by the rules of `papers`.
         graphs: how many of each family's test graphs.
         budgets: seconds of the searches.
         placements: what policies are fine-tuned for; the last is also what one is trained for
@@ -269,5 +270,6 @@ def _graphs(family: str) -> dict[str, ComputationGraph]:
 
 @lru_cache(maxsize=2)
 def _problem(family: str, graph: str, cluster: str, groups: str) -> PlacementProblem:
-    grouping: Grouping = int(groups) if groups.isdecimal() else groups
-    return PlacementProblem(_graphs(family)[graph], load_cluster(cluster), grouping)
+    loaded = _graphs(family)[graph]
+    grouping: Grouping = by_rules(loaded, int(groups)) if groups.isdecimal() else groups
+    return PlacementProblem(loaded, load_cluster(cluster), grouping)

@@ -19,7 +19,7 @@ Graph = Positional[str]
 Order = Literal["fifo", "none"]
 File = Annotated[str | None, arg(metavar="FILE")]
 OutputFile = Annotated[str | None, arg(aliases=["-o"], metavar="FILE")]
-GroupingText = Annotated[str, arg(metavar="none|colocation|auto|fine|N")]
+GroupingText = Annotated[str, arg(metavar="auto|papers|none|N")]
 ClusterName = Annotated[str, arg(metavar="PRESET|FILE")]
 ClusterNames = Annotated[tuple[str, ...], arg(metavar="PRESET|FILE …")]
 RayAddress = Annotated[str | None, arg(metavar="auto|HOST:PORT")]
@@ -34,7 +34,7 @@ class ProblemArguments:
 
     Attributes:
         cluster: A preset (see `placeto list`) or a cluster file.
-        grouping: Which ops are placed together: none, colocation, auto, fine, or at most N
+        grouping: Which ops are placed together: auto, papers, none, or at most N
             groups.
         pin: Keep a group, given by its number or by one of its ops, on a device.
     """
@@ -69,7 +69,7 @@ class ProblemsArguments:
         graphs: Bundled graphs, graph files, families (family:cifar10), or folders that `placeto
             extract family:NAME -o DIR` made.
         cluster: Presets (see `placeto list`) or cluster files; every graph is placed on each.
-        grouping: Which ops are placed together: none, colocation, auto, fine, or at most N
+        grouping: Which ops are placed together: auto, papers, none, or at most N
             groups.
     """
 
@@ -99,7 +99,7 @@ class ProblemsArguments:
 
 
 def parse_grouping(text: str) -> Grouping:
-    """`none`, `colocation`, `auto` as they are, `128` as a number."""
+    """`auto`, `papers`, `none` as they are, `128` as a number."""
     try:
         return int(text)
     except ValueError:

@@ -22,7 +22,7 @@ class Show:
     Attributes:
         graph: A bundled graph (see `placeto list`) or a graph file.
         cluster: A preset or a cluster file: adds bounds and the best single device.
-        grouping: Which ops are placed together: none, colocation, auto, fine, or at most N
+        grouping: Which ops are placed together: auto, papers, none, or at most N
             groups.
         json: Print one JSON document instead of tables.
     """

@@ -27,6 +27,7 @@ from placeto.support.errors import PlacetoError
 Graph = str | Path | ComputationGraph
 
 ONLY = np.zeros(1, dtype=np.int64)
+DEFAULT_GROUPS = 64
 
 
 class DevicePlacementEnv(gymnasium.Env[Observation, int]):
@@ -85,7 +86,8 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
     Args:
         graph: one graph or several: names, paths, or graphs; `reset` draws one.
         cluster: preset, path, or cluster.
-        grouping: as for `PlacementProblem`.
+        grouping: as for `PlacementProblem`; default: at most 64 groups, so that episodes are short
+            enough for an agent that starts from nothing to learn in a minute.
         initial_placement: `"first"` device, `"random"`, `"expert"`, or (num_groups,) devices.
         reward: `"improvement"` or `"terminal"`.
         reward_scale: `"relative"` or `"seconds"`.
@@ -113,7 +115,7 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         self,
         graph: Graph | Sequence[Graph] = "inception_v3",
         cluster: str | Path | Cluster = "k80x4",
-        grouping: Grouping = "auto",
+        grouping: Grouping = DEFAULT_GROUPS,
         *,
         initial_placement: InitialPlacement = "first",
         reward: Literal["improvement", "terminal"] = "improvement",

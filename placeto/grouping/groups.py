@@ -11,10 +11,10 @@ from placeto.grouping.colocation import colocation_groups, required_groups
 from placeto.grouping.disjoint_sets import equal_keys
 from placeto.support.errors import PlacetoError
 
-Grouping = Literal["none", "colocation", "auto", "fine"] | int | ArrayLike
+Grouping = Literal["auto", "papers", "none"] | int | ArrayLike
 
-AUTO_MAX_GROUPS = 280  # as the largest of Mirhoseini et al. 2017
-FINE_MAX_GROUPS = 800
+AUTO_MAX_GROUPS = 800
+PAPERS_MAX_GROUPS = 280  # as the largest of Mirhoseini et al. 2017
 
 
 def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
@@ -22,10 +22,10 @@ def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
 
     Args:
         graph: the ops.
-        grouping: `"none"` (only ops that must share a device do), `"colocation"` (the rules of
-            ColocRL), `"auto"` (these, then coarsened to at most 280 groups), a number N (the same
-            with at most N groups), `"fine"` (as `"none"`, coarsened to at most 800: a gradient
-            need not be where its forward op is), or a (num_ops,) array of groups.
+        grouping: `"none"` (only ops that must share a device do), `"auto"` (the same, coarsened to
+            at most 800 groups: a gradient need not be where its forward op is), a number N (the
+            same, coarsened to at most N), `"papers"` (the co-location rules of ColocRL, then
+            coarsened to at most 280), or a (num_ops,) array of groups.
 
     Returns:
         (num_ops,) groups from 0 without gaps, numbered by their first op; an array keeps its own
@@ -36,17 +36,14 @@ def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
             parts ops that must share a device.
     """
     if isinstance(grouping, str):
+        if grouping == "auto":
+            return coarsen(graph, required_groups(graph), AUTO_MAX_GROUPS)
+        if grouping == "papers":
+            return coarsen(graph, colocation_groups(graph), PAPERS_MAX_GROUPS)
         if grouping == "none":
             return required_groups(graph)
-        if grouping == "colocation":
-            return colocation_groups(graph)
-        if grouping == "auto":
-            return coarsen(graph, colocation_groups(graph), AUTO_MAX_GROUPS)
-        if grouping == "fine":
-            return coarsen(graph, required_groups(graph), FINE_MAX_GROUPS)
         raise PlacetoError(
-            f"grouping is {grouping!r}, expected none, colocation, auto, fine, or a number of "
-            "groups"
+            f"grouping is {grouping!r}, expected auto, papers, none, or a number of groups"
         )
     try:
         array = np.asarray(grouping)
@@ -55,7 +52,7 @@ def group_ops(graph: ComputationGraph, grouping: Grouping) -> Ints:
     if array.ndim == 0:
         if not np.issubdtype(array.dtype, np.integer) or array < 1:
             raise PlacetoError(f"grouping is {grouping!r}, expected at least 1 group")
-        return coarsen(graph, colocation_groups(graph), int(array))
+        return coarsen(graph, required_groups(graph), int(array))
     return _checked(graph, array)
 
 

@@ -236,7 +236,7 @@ def test_a_placer_that_does_not_apply_leaves_a_note(folders, monkeypatch, tmp_pa
         raise NotApplicable("etf: not here")
 
     monkeypatch.setattr(study, "place", place)
-    plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["fine"], 1, (1.0,), ())
+    plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["auto"], 1, (1.0,), ())
     wanted = next(each for each in plan.runs() if each["method"] == "etf")
     run = study.perform(plan, wanted)
     assert {**run, "wall_seconds": 0} == {

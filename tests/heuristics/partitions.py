@@ -9,7 +9,7 @@ from placeto.heuristics.partition import PartitionGraph, cut_weight
 from tests.builders import make_cluster, make_graph
 
 
-def inception(cluster: str, grouping: str = "colocation") -> PlacementProblem:
+def inception(cluster: str, grouping: str = "papers") -> PlacementProblem:
     return PlacementProblem(load_graph("inception_v3"), load_cluster(cluster), grouping)
 
 

@@ -66,7 +66,7 @@ def runtime(pair: Cluster) -> Iterator[Runtime]:
 
 def split(graph: ComputationGraph, cluster: Cluster) -> tuple[PlacementProblem, np.ndarray]:
     """The ops of the second layer on the second device, and what shares a group with them."""
-    problem = PlacementProblem(graph, cluster, "colocation")
+    problem = PlacementProblem(graph, cluster, "papers")
     devices = np.zeros(problem.num_groups, dtype=np.int64)
     for group, name in zip(problem.op_group, graph.op_names, strict=True):
         if name.startswith("second") or name == "MatMul_1":

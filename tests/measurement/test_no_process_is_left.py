@@ -22,7 +22,7 @@ from placeto.measurement import Effort, Runtime, find_runnable, runtime
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
 path, puppets = sys.argv[1:]
 graph, cluster = load_graph(path), load_cluster("pair.yaml")
-problem = PlacementProblem(graph, cluster, "colocation")
+problem = PlacementProblem(graph, cluster, "papers")
 devices = np.zeros(problem.num_groups, dtype=int)
 first = last = find_runnable(graph)
 if puppets:

@@ -160,7 +160,7 @@ def test_a_placement_that_does_not_fit(saved):
     alone = fitted(load_cluster("local-cpu"))
     small = replace(alone.devices[0], memory_bytes=256 * 2**20)
     step = saved("large?megabytes=2048")
-    problem = PlacementProblem(step.graph, alone, "colocation")
+    problem = PlacementProblem(step.graph, alone, "papers")
     devices = np.zeros(problem.num_groups, dtype=np.int64)
     with Runtime(replace(alone, devices=(small,))) as runtime:
         full = runtime.measure(problem, devices, step.runnable, SHORT)
@@ -184,7 +184,7 @@ def test_workers_that_run_elsewhere_and_one_that_hangs(saved):
         launch = Launch((("worker", (address,)),))
         cluster = Cluster("elsewhere", far, channels, launch=launch)
         step = saved("two_layers")
-        problem = PlacementProblem(step.graph, cluster, "colocation")
+        problem = PlacementProblem(step.graph, cluster, "papers")
         devices = np.zeros(problem.num_groups, dtype=np.int64)
         with Runtime(cluster) as runtime:
             assert runtime.measure(problem, devices, step.runnable, SHORT).reason == ""

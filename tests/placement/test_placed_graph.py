@@ -42,7 +42,7 @@ def graph_def():
 
 
 def placement(cluster=CLUSTER, variable=2, product=1):
-    problem = PlacementProblem(GRAPH, cluster, "colocation")
+    problem = PlacementProblem(GRAPH, cluster, "papers")
     devices = np.zeros(problem.num_groups, dtype=np.int64)
     devices[problem.op_group] = [product, variable, variable, variable]
     return Placement(problem, devices, 1.0, np.zeros(3), True)

@@ -34,7 +34,7 @@ def test_the_same_schedule_with_and_without(example):
 
 
 @pytest.mark.parametrize("cluster", ["k80x4", "a100x2-v100x2-cpu", "v100x8-nvlink"])
-@pytest.mark.parametrize("grouping", ["auto", "colocation", "none"])
+@pytest.mark.parametrize("grouping", ["auto", "papers", "none"])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_bundled_graphs_with_and_without(graph, grouping, cluster):
     problem = PlacementProblem(placeto.load_graph(graph), placeto.load_cluster(cluster), grouping)

@@ -249,6 +249,6 @@ def test_no_weights_are_made() -> None:
 
 def test_gradients_are_grouped_with_their_forward_ops() -> None:
     graph = extract(f"{MODELS}:mlp?together=parameters").graph
-    problem = placeto.PlacementProblem(graph, placeto.load_cluster("k80x2"), "colocation")
+    problem = placeto.PlacementProblem(graph, placeto.load_cluster("k80x2"), "papers")
     group = column(graph, problem.op_group)
     assert group["gradients/0/addmm/mm_2"] == group["0/addmm"] == group["0.weight/momentum"]

@@ -5,7 +5,7 @@ from tests.builders import make_cluster, make_graph
 
 
 def pinned(graph: ComputationGraph, cluster: Cluster, *devices: int) -> PlacementProblem:
-    return PlacementProblem(graph, cluster, "colocation", pins=dict(enumerate(devices)))
+    return PlacementProblem(graph, cluster, "papers", pins=dict(enumerate(devices)))
 
 
 TWO_READERS = make_graph({"a": 1, "b": 1, "c": 1}, [("a", 4, ["b", "c"])])

@@ -52,7 +52,7 @@ def alike_clusters(draw: st.DrawFn, scale: Scale) -> Cluster:
 def alike_problems(draw: st.DrawFn, max_ops: int) -> PlacementProblem:
     """Random graphs, one op a group or by colocation, on alike devices."""
     scale = draw(SCALES)
-    grouping = draw(st.sampled_from(["none", "colocation"]))
+    grouping = draw(st.sampled_from(["none", "papers"]))
     return PlacementProblem(draw(graphs(scale, max_ops)), draw(alike_clusters(scale)), grouping)
 
 
