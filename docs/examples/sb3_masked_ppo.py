@@ -8,7 +8,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from placeto.integrations.sb3 import GraphExtractor
 
 # The first group reads the data, so it stays on the cpu, device 2; its mask has nothing else.
-PROBLEM = {"graph": "nmt", "cluster": "k80x2-cpu", "grouping": 8, "pins": {0: 2}}
+PROBLEM = {"graph": "nmt", "cluster": "k80x2-cpu", "grouping": 9, "pins": {0: 2}}
 
 
 def final_step_time(model):
@@ -35,7 +35,7 @@ def main(seed=0, episodes=1920):
             "features_extractor_kwargs": {"rounds": 2},
             "net_arch": [64],
         },
-        n_steps=8,  # one episode: a step for each group
+        n_steps=9,  # one episode: a step for each group
         batch_size=64,
         n_epochs=6,
         gamma=1.0,
@@ -45,7 +45,7 @@ def main(seed=0, episodes=1920):
         seed=seed,
     )
     print(f"step time of the untrained agent: {final_step_time(model):.1f} ms")
-    model.learn(total_timesteps=8 * episodes)
+    model.learn(total_timesteps=9 * episodes)
     print(f"step time of the trained agent: {final_step_time(model):.1f} ms")
 
 

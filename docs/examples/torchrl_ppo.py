@@ -48,7 +48,7 @@ def final_step_time(policy):
     return 1e3 * info["step_time"]
 
 
-def main(seed=0, iterations=30):
+def main(seed=0, iterations=60):
     """Trains an agent, and says what it makes of the problem."""
     torch.set_num_threads(1)  # operations are too small to be shared out
     torch.manual_seed(seed)

@@ -7,12 +7,12 @@ from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.placers.settings import Configurable
-from placeto.search.settings import NO_POLICY, AnnealingConfig, AutoConfig
+from placeto.search.settings import NO_POLICY, SearchConfig
 from placeto.support.errors import PlacetoError
 
 # Of the policies that ship, and as many groups as that has learned with.
 DEFAULT_POLICY = "placeto"
-COARSE_GROUPS = AutoConfig.coarse_groups
+COARSE_GROUPS = 128
 
 # Schedules follow the clock, the seed comes of the placer's generator, and no run is left.
 BY_THE_PLACER = ("updates", "seed", "checkpoint_every")
@@ -75,8 +75,12 @@ class PlacetoPlacerConfig:
             raise PlacetoError(f"learning_rate is {self.learning_rate}, expected more than 0")
 
 
-ANNEALING = Configurable(AnnealingConfig())
-AUTO = Configurable(AutoConfig())
+AUTO = Configurable(SearchConfig())
+ANNEALING = Configurable(
+    # Hotter it ends worse: it has no levels to leave its start by.
+    SearchConfig(policy=NO_POLICY, coarse_groups=None, first_temperature=0.01),
+    ("policy", "samples", "coarse_groups", "coarse_ratio", "coarse_share", "refining_temperature"),
+)
 COLOCRL = Configurable(ColocRLConfig(), BY_THE_PLACER)
 HIERARCHICAL = Configurable(HierarchicalConfig(), BY_THE_PLACER)
 PLACETO_2019 = Configurable(Placeto2019PlacerConfig(), BY_THE_PLACER)

@@ -23,10 +23,8 @@ from placeto.placers.configs import (
 from placeto.placers.exact import place_exact
 from placeto.placers.settings import Configurable
 from placeto.problem import PlacementProblem
-from placeto.search.annealing import anneal
-from placeto.search.annealing import prepare as prepare_annealing
 from placeto.search.incumbent import Clock, Incumbent, Progress, silent
-from placeto.search.settings import AutoConfig
+from placeto.search.settings import SearchConfig
 from placeto.search.starts import offer_heuristic
 from placeto.support.errors import PlacetoError
 from placeto.support.interrupts import interrupts
@@ -67,13 +65,13 @@ def _heuristic(name: str) -> Placer:
     return Placer(name, HEURISTICS[name].summary, run)
 
 
-def _place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
-    from placeto.search.auto import place_auto  # numba's code for it takes long to load
+def _search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:
+    from placeto.search.auto import search  # numba's code for it takes long to load
 
-    place_auto(incumbent, rng, config)
+    search(incumbent, rng, config)
 
 
-def _prepare_auto() -> None:
+def _prepare_search() -> None:
     from placeto.search.auto import prepare  # numba's code for it takes long to load
 
     prepare()
@@ -82,7 +80,7 @@ def _prepare_auto() -> None:
 def _prepare_placeto() -> None:
     from placeto.placers.placeto import prepare  # torch is slow to import
 
-    _prepare_auto()
+    _prepare_search()
     prepare()
 
 
@@ -117,21 +115,21 @@ PLACERS: dict[str, Placer] = {
         Placer(
             "auto",
             "heuristics, then a trained policy, then a search that it guides",
-            _place_auto,
+            _search,
             anytime=True,
             config=AUTO,
-            prepare=_prepare_auto,
+            prepare=_prepare_search,
             policies="placeto",
         ),
         *(_heuristic(name) for name in HEURISTICS),
         Placer("exact", "the best of all, proven, of up to 40 groups", place_exact, anytime=True),
         Placer(
             "annealing",
-            "simulated annealing of many moves",
-            anneal,
+            "the search of auto without policy and levels: simulated annealing of many moves",
+            _search,
             anytime=True,
             config=ANNEALING,
-            prepare=prepare_annealing,
+            prepare=_prepare_search,
         ),
         Placer(
             "colocrl",

@@ -1,4 +1,4 @@
-"""The placer `auto`: heuristics, then a trained policy, then a search that it guides."""
+"""The search: heuristics, then a trained policy, then annealing that it guides."""
 
 import math
 import time
@@ -11,11 +11,11 @@ from placeto.cluster import load_cluster
 from placeto.heuristics.initial import single_devices
 from placeto.models.placeto.play import Guide
 from placeto.problem import PlacementProblem
-from placeto.search.chains import search, unguided
+from placeto.search.chains import anneal, unguided
 from placeto.search.coarser import coarser_incumbent
 from placeto.search.incumbent import Incumbent
 from placeto.search.policy import guide, offer_drawn, offer_greedy, stored
-from placeto.search.settings import NO_POLICY, AutoConfig
+from placeto.search.settings import NO_POLICY, SearchConfig
 from placeto.search.starts import offer_starts
 from placeto.support.errors import PlacetoError
 from placeto.zoo.synthetic import synthetic_graph
@@ -25,20 +25,22 @@ GREEDY_SHARE, DRAWN_SHARE = 0.3, 0.2
 PREPARING_EVALUATIONS = 5000
 
 
-def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
-    """Heuristics and a policy for a first answer, then a search until the budget ends.
+def search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:
+    """Heuristics and a policy for a first answer, then annealing until the budget ends.
 
     The best device, the expert's placement, earliest finish and HEFT; the policy's greedy sweeps
     from the fastest device, whether or not it has the memory, and some whose devices are drawn;
-    then the search, from the best of these. It is never worse than the heuristics and the greedy
-    sweeps, as far as the budget lets these begin and end. What found the best placement is
-    `incumbent.found_by`.
+    then the chains of `anneal`, from the best of these. It is never worse than the heuristics and
+    the greedy sweeps, as far as the budget lets these begin and end. What found the best placement
+    is `incumbent.found_by`.
 
     Where there are many groups, after the heuristics all of this is first done with fewer, of
     several groups each, and with fewer still before that, as multilevel partitioners do (Karypis &
     Kumar 1998): moves of single groups would take long to get anywhere, and sweeps of the policy,
-    which has learned with few groups, would find less. Then the search goes on with the groups as
+    which has learned with few groups, would find less. Then the chains go on with the groups as
     they are, less hot.
+
+    Without a policy and fewer groups it is simulated annealing alone.
 
     Args:
         incumbent: what is offered to.
@@ -51,21 +53,22 @@ def place_auto(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfi
     if not offer_starts(incumbent, rng, max_evaluations=config.max_evaluations):
         return
     ready = _policy(incumbent, config)
-    if incumbent.problem.num_groups > config.coarse_groups:
+    if config.coarse_groups is not None and incumbent.problem.num_groups > config.coarse_groups:
         _place_coarsely(incumbent, rng, config)
         config = replace(config, first_temperature=config.refining_temperature)
     elif ready is not None:
         incumbent.part = "placeto"
         _offer_policy(incumbent, ready, rng, config)
     incumbent.part = "search"
-    search(incumbent, rng, ready or unguided(incumbent.problem), config)
+    anneal(incumbent, rng, ready or unguided(incumbent.problem), config)
 
 
-def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: AutoConfig) -> None:
-    """Does all of `place_auto` with fewer groups, for a share of what is left of the budget."""
+def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:
+    """Does all of `search` with fewer groups, for a share of what is left of the budget."""
     share, count = config.coarse_share, config.max_evaluations
     if count is not None:
         count = max(int(share * (count - incumbent.evaluations)), 1)
+    assert config.coarse_groups is not None
     least = config.coarse_groups
     wanted = max(int(incumbent.problem.num_groups / config.coarse_ratio), least)
     with coarser_incumbent(incumbent, wanted, share) as coarse:
@@ -73,34 +76,34 @@ def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: Auto
         groups = coarse.problem.num_groups
         if wanted == least or groups > wanted:
             least = max(least, groups)
-        place_auto(coarse, rng, replace(config, coarse_groups=least, max_evaluations=count))
+        search(coarse, rng, replace(config, coarse_groups=least, max_evaluations=count))
 
 
 @cache
 def prepare() -> None:
     """Runs every part once, on a small problem, so that it is compiled, or read from the cache."""
     problem = PlacementProblem(synthetic_graph("layered", 0, "small"), load_cluster("k80x2"))
-    config = AutoConfig(
+    config = SearchConfig(
         max_evaluations=PREPARING_EVALUATIONS, coarse_groups=problem.num_groups // 2
     )
-    place_auto(Incumbent(problem, math.inf), np.random.default_rng(0), config)
+    search(Incumbent(problem, math.inf), np.random.default_rng(0), config)
 
 
-def _policy(incumbent: Incumbent, config: AutoConfig) -> Guide | None:
+def _policy(incumbent: Incumbent, config: SearchConfig) -> Guide | None:
     """The policy made ready; None where it is not wanted, or where none ships."""
     if config.policy == NO_POLICY:
         return None
     try:
         return guide(stored(config.policy), incumbent.problem)
     except PlacetoError as error:
-        if config.policy != AutoConfig.policy:
+        if config.policy != SearchConfig.policy:
             raise
         incumbent.progress(f"searching without a policy: {error}")
         return None
 
 
 def _offer_policy(
-    incumbent: Incumbent, ready: Guide, rng: np.random.Generator, config: AutoConfig
+    incumbent: Incumbent, ready: Guide, rng: np.random.Generator, config: SearchConfig
 ) -> None:
     problem = incumbent.problem
     singles = single_devices(problem)
@@ -118,7 +121,7 @@ def _offer_policy(
 
 
 def _affordable(
-    incumbent: Incumbent, config: AutoConfig, evaluations: int, seconds: float
+    incumbent: Incumbent, config: SearchConfig, evaluations: int, seconds: float
 ) -> float:
     """How often something could be done with what is left of the budget.
 

@@ -1,4 +1,4 @@
-"""The search: chains over all cores, each in a thread of its own, that exchange what they find."""
+"""Annealing: chains over all cores, each in a thread of its own, that exchange what they find."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,6 @@ from placeto.models.placeto.play import Guide
 from placeto.models.placeto.scoring import Weights
 from placeto.objective import overflow, rank, search_costs
 from placeto.problem import PlacementProblem
-from placeto.search.annealing import TEMPERATE_GROUPS
 from placeto.search.chain import (
     BEST_RANK,
     BEST_STEP_TIME,
@@ -26,7 +25,7 @@ from placeto.search.chain import (
 )
 from placeto.search.incumbent import Incumbent
 from placeto.search.moves import neighbourhood
-from placeto.search.settings import AutoConfig
+from placeto.search.settings import SearchConfig
 from placeto.simulation import Outcomes
 from placeto.simulation.compiled import Buffers
 from placeto.simulation.reduction import compiled
@@ -37,6 +36,8 @@ REPORTS = 100  # lines of progress in the whole budget
 CHUNK_SECONDS = 0.03  # that chains run between two looks at the clock
 CHUNK = 50  # proposals that they make in between where placements are counted
 USUAL_CHAINS = 2  # there, so that the result does not depend on the machine
+# Of fewer groups, each is a larger share of the step: the search is as much hotter.
+TEMPERATE_GROUPS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +53,10 @@ class Worker:
         run_chain(task, self.chain, *self.states, temperature, proposals, self.rng)
 
 
-def search(
-    incumbent: Incumbent, rng: np.random.Generator, guide: Guide, config: AutoConfig
+def anneal(
+    incumbent: Incumbent, rng: np.random.Generator, guide: Guide, config: SearchConfig
 ) -> None:
-    """Searches from the best placement so far until the budget ends.
+    """Anneals from the best placement so far until the budget ends.
 
     Each chain is a simulated annealing (Kirkpatrick, Gelatt & Vecchi 1983) of its own, by moves
     drawn evenly and moves that the policy would make, more of the kinds that paid. Now and then
@@ -70,7 +71,7 @@ def search(
     """
     problem = incumbent.problem
     space = neighbourhood(problem)
-    if len(space.movable) == 0:
+    if len(space.movable) <= 1:  # every placement is among the starts
         return
     scale = incumbent.step_time or 1.0
     heat = scale * max(TEMPERATE_GROUPS / problem.num_groups, 1.0)

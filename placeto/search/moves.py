@@ -10,8 +10,6 @@ from placeto.problem import Bools, PlacementProblem
 from placeto.support.dags import compressed
 from placeto.support.jit import njit
 
-TRIES = 10  # moves drawn, until one changes something
-
 
 class Move(IntEnum):
     """Kinds of moves. A group never goes to a device that it may not be on: then it stays.
@@ -57,28 +55,6 @@ def neighbourhood(problem: PlacementProblem) -> Neighbourhood:
         problem.group_position,
         *compressed(problem.num_groups, ends, others),
     )
-
-
-@njit(cache=True)
-def propose_many(
-    space: Neighbourhood, present: Ints, candidates: Ints, rng: np.random.Generator
-) -> None:  # pragma: no cover
-    """Makes each candidate a neighbour of a placement, by a move of a kind drawn evenly.
-
-    Args:
-        space: what moves are drawn from; at least one group is movable.
-        present: (num_groups,) the placement.
-        candidates: (candidates, num_groups) filled with devices; none equals `present`.
-        rng: draws the moves.
-    """
-    for candidate in candidates:
-        candidate[:] = present
-        for _ in range(TRIES):
-            propose(space, candidate, _below(NUM_MOVES, rng), rng)
-            if (candidate != present).any():
-                break
-        else:
-            propose(space, candidate, Move.SINGLE, rng)
 
 
 @njit(cache=True)

@@ -28,7 +28,7 @@ def test_what_enters_is_the_fastest_of_what_was_found_with_either_groups(monkeyp
     monkeypatch.setattr(measured_groups, "place", place)
     monkeypatch.setattr(Runtime, "measure", measure)
     runnable = Runnable(tmp_path / "none", "0", (), (), "")
-    known = {"groups `fine`": "01"}  # of another graph
+    known = {"groups `auto`": "01"}  # of another graph
     with Runtime(PROBLEM.cluster) as runtime:
         runtimes = {"now": runtime, "before": runtime}
         both = measured_groups.enter(measured_groups.QUICK, PROBLEM, runnable, known, runtimes)
@@ -37,7 +37,7 @@ def test_what_enters_is_the_fastest_of_what_was_found_with_either_groups(monkeyp
         again = measured_groups.enter(measured_groups.QUICK, PROBLEM, runnable, known, runtimes)
     assert again == both
     rows = both[::2]
-    assert [row["label"] for row in rows] == ["all on 0", "groups `auto`", "groups `fine`"]
+    assert [row["label"] for row in rows] == ["all on 0", "groups `papers`", "groups `auto`"]
     assert [row["devices"] for row in both[1::2]] == [row["devices"] for row in rows]
     assert [row["runtime"] for row in both] == ["now", "before"] * 3
     assert all(row["runs"] == [] for row in both)
@@ -64,8 +64,8 @@ def test_the_table_by_hand():
 
     rows = [
         *ran("all on 0", 4.0, [5.0], [4.0, 5.0]),
-        *ran("groups `auto`", 2.0, [6.0], [3.0], [3.0]),
-        *ran("groups `fine`", 1.0, [4.0], [2.0, 2.4], [2.5, 2.5]),
+        *ran("groups `papers`", 2.0, [6.0], [3.0], [3.0]),
+        *ran("groups `auto`", 1.0, [4.0], [2.0, 2.4], [2.5, 2.5]),
     ]
     before = (
         "5000 | 5000 to 5000 | 1.00",
@@ -75,8 +75,8 @@ def test_the_table_by_hand():
     now = "4500 | 4500 to 4500 | 1.00", "3000 | 3000 to 3000 | 0.67", "2450 | 2200 to 2500 | 0.54"
     simulated = [
         "| `net` | all on 0 | 4000 | 4500 | 1.00 | ",
-        "| `net` | groups `auto` | 2000 | 2500 | 0.50 | ",
-        "| `net` | groups `fine` | 1000 | 1500 | 0.25 | ",
+        "| `net` | groups `papers` | 2000 | 2500 | 0.50 | ",
+        "| `net` | groups `auto` | 1000 | 1500 | 0.25 | ",
     ]
     lines = measured_groups.markdown({"net": {"rows": rows}}).splitlines()[2:]
     for line, *parts in zip(lines, simulated, before, now, strict=True):

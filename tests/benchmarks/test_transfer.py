@@ -222,7 +222,7 @@ def test_what_is_said_of_training_on_the_graph():
         (BEST_OF, "fine-tuned"),
     ):
         row = f"`{method}` over `{method} after {training} 1024`"
-        *families, problems = of_the_page("As it is, and trained on the graph: groups `fine`", row)
+        *families, problems = of_the_page("As it is, and trained on the graph: groups `auto`", row)
         assert problems == "64"
         extremes.append(f"{min(families)} to {max(families)}")
     scratch, greedy, best_of = extremes
@@ -231,14 +231,14 @@ def test_what_is_said_of_training_on_the_graph():
 
 
 def test_what_is_said_of_fine_groups():
-    *families, together, runs = of_the_page("How fine the groups are", "`auto, 5 s`, `fine`")
+    *families, together, runs = of_the_page("How fine the groups are", "`auto, 5 s`, `auto`")
     assert runs == "128"
     names = ", ".join(f"{name} {share}" for name, share in zip(FAMILIES, families, strict=True))
     results, overview, own_model = (
         " ".join((ROOT / "docs" / name).read_text().split())
         for name in ("results/transfer.md", "overview.md", "howto/own_model.md")
     )
-    assert f"finds {together} of its step time with groups `auto` ({names})" in results
+    assert f"finds {together} of its step time with groups `papers` ({names})" in results
     shares = [float(share) for share in families]
     less = f"[{100 * (1 - max(shares)):.0f} to {100 * (1 - min(shares)):.0f}%"
     assert f"{less} less time](" in overview

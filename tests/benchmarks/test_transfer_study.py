@@ -206,8 +206,8 @@ def test_what_was_trained_on_the_graph_is_what_places_it(folders, monkeypatch):
     [
         ("--families nope", "family:nope: no such family"),
         ("--clusters nope", "nope: no such file, and no bundled name"),
-        ("--groups 0", "--groups 0: expected auto, fine, or a whole number from 1"),
-        ("--groups few", "--groups few: expected auto, fine"),
+        ("--groups 0", "--groups 0: expected papers, auto, or a whole number from 1"),
+        ("--groups few", "--groups few: expected papers, auto"),
         ("--policy nope", "nope: no run directory, and no bundled policy"),
         ("--policy =placeto", "--policy =placeto: expected NAME=DIR"),
         ("--budgets nan", "--budgets nan: expected seconds, more than 0"),

@@ -72,7 +72,7 @@ def test_several_graphs_are_several_tables_and_one_list_of_rows(placeto):
     assert json.loads(Path("rows.json").read_text()) == result.document
     shown = placeto("compare", *argv)
     assert "by hand on by hand" in shown.out
-    assert "nmt on by hand, 280 groups" in shown.out
+    assert "nmt on by hand, 800 groups" in shown.out
 
 
 def test_two_graphs_of_one_name_are_an_error_and_one_given_twice_is_one(placeto):

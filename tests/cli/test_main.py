@@ -76,7 +76,7 @@ def test_no_command_loads_a_framework_before_it_needs_one(name):
         ([*PLACE, "--budget", "nan"], "budget is nan seconds"),
         ([*PLACE, "--method", "ettf"], "no placer is called 'ettf'; placers: "),
         ([*PLACE, "--grouping", "0"], "grouping is 0, expected at least 1 group"),
-        ([*PLACE, "--grouping", "metis"], "grouping is 'metis', expected none, colocation, auto"),
+        ([*PLACE, "--grouping", "metis"], "grouping is 'metis', expected auto, papers, none"),
         ([*PLACE, "--cluster", "k80x3"], "k80x3: no such file, and no bundled name"),
         ([*PLACE, "--cluster", "k80x2"], "no op_seconds for device kind 'k80'"),
         ([*PLACE, "-o", "missing/p.json"], "missing/p.json: cannot be written: No such file"),

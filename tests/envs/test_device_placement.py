@@ -155,9 +155,7 @@ def test_same_seed_same_episode():
 
 
 def test_observation_is_the_features_of_the_simulated_state():
-    problem = placeto.PlacementProblem(
-        placeto.load_graph("nmt"), placeto.load_cluster("k80x4"), "auto"
-    )
+    problem = placeto.PlacementProblem(placeto.load_graph("nmt"), placeto.load_cluster("k80x4"), 64)
     env = gym.make("DevicePlacement-v0", graph=["inception_v3", "nmt"])
     observation, _ = env.reset(seed=0, options={"graph": "nmt"})
     devices = np.zeros(problem.num_groups, dtype=np.int64)

@@ -49,9 +49,9 @@ def run(name):
 def test_problem_is_not_solved_by_luck(two_gpus):
     assert len(two_gpus) == 1024
     assert two_gpus[0] == pytest.approx(481.6, abs=0.05)
-    assert two_gpus.mean() == pytest.approx(439.6, abs=0.05)
-    assert two_gpus.min() == pytest.approx(351.0, abs=0.05)
-    assert (two_gpus < 1.04 * two_gpus.min()).mean() == 16 / 1024
+    assert two_gpus.mean() == pytest.approx(383.6, abs=0.05)
+    assert two_gpus.min() == pytest.approx(293.3, abs=0.05)
+    assert (two_gpus < 1.04 * two_gpus.min()).mean() == 64 / 1024
 
 
 def test_gymnasium_alone(two_gpus):
@@ -73,8 +73,8 @@ def test_library_learns_the_best_placement(name, two_gpus):
 
 
 def test_masked_agent_learns_the_best_of_what_is_allowed():
-    every = every_step_time("k80x2-cpu", 8, pins={0: 2})
-    assert len(every) == 3**7
+    every = every_step_time("k80x2-cpu", 9, pins={0: 2})
+    assert len(every) == 3**8
     assert (every < 1.01 * every.min()).mean() < 0.01
     said = run("sb3_masked_ppo.py")
     assert said["the untrained agent"] > 1.1 * every.min()

@@ -20,10 +20,12 @@ TRACES = 4  # one now and then lacks what was received
 
 @pytest.fixture(scope="module")
 def without(pair):
-    """A runtime as TensorFlow has it."""
+    """A runtime as TensorFlow has it where oneDNN, which keeps memory itself, is not on."""
     settings = RuntimeSettings("none", keeps_memory=False, serving_threads=0)
-    with Runtime(pair, settings) as started:
-        yield started
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+        with Runtime(pair, settings) as started:
+            yield started
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ import torch
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph
 from placeto.envs import generator
+from placeto.grouping import coarsen
+from placeto.grouping.colocation import colocation_groups
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.agent import Clustering
 from placeto.models.hierarchical.settings import HierarchicalConfig
@@ -237,7 +239,9 @@ def test_hierarchical_finds_the_best_placement(toy, seed):
 
 
 def test_hierarchical_draws_become_faster():
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 24)
+    nmt = load_graph("nmt")
+    grouping = coarsen(nmt, colocation_groups(nmt), 24)
+    problem = PlacementProblem(nmt, load_cluster("k80x4"), grouping)
     trainer = Trainer([problem], HierarchicalConfig(updates=80, entropy_bonus=3.0))
     times = [trainer.step().step_time for _ in range(80)]
     assert np.mean(times[-10:]) < 0.93 * np.mean(times[:10])

@@ -98,8 +98,8 @@ def test_values_of_other_types_are_refused(settings):
     ("method", "settings", "says"),
     [
         ("etf", {"rounds": 2}, "etf has no settings; placers with settings: "),
-        ("annealing", {"restart": 2}, "'restart'; settings: max_eval"),
-        ("annealing", {"candidates": 0}, "candidates is 0, expected 1 or more"),
+        ("annealing", {"policy": "placeto"}, "'policy'; settings: max_eval"),
+        ("annealing", {"exchanges": -1}, "exchanges is -1, expected 0 or more"),
         ("placeto-2019", {"rounds": 0}, "rounds is 0, expected a whole number from 1"),
         ("placeto-2019", {"passing": "gat"}, "passing is 'gat', expected rounds or sweep or none"),
         ("colocrl", {"passing": "none"}, "there is no setting 'passing'; settings: episodes"),
@@ -148,8 +148,7 @@ def test_settings_reach_the_training(method, settings, monkeypatch):
 
 def test_settings_reach_the_annealing(nmt):
     first, again = (
-        place(nmt, "annealing", settings={"max_evaluations": 300, "candidates": 3})
-        for _ in range(2)
+        place(nmt, "annealing", settings={"max_evaluations": 300, "chains": 3}) for _ in range(2)
     )
     assert 300 <= first.evaluations < 303
     assert first == again
@@ -157,9 +156,9 @@ def test_settings_reach_the_annealing(nmt):
 
 def test_a_placement_tells_of_its_settings(nmt, tmp_path):
     plain = place(nmt, "annealing", settings={"max_evaluations": 20})
-    other = place(nmt, "annealing", settings={"max_evaluations": 20, "restarts": 0})
+    other = place(nmt, "annealing", settings={"max_evaluations": 20, "exchanges": 0})
     assert plain.devices.tolist() == other.devices.tolist()
-    assert other.settings == {"max_evaluations": 20, "restarts": 0}
+    assert other.settings == {"max_evaluations": 20, "exchanges": 0}
     assert plain != other
     other.save(tmp_path / "p.json")
     assert json.loads((tmp_path / "p.json").read_text())["settings"] == other.settings

@@ -15,9 +15,9 @@ from placeto.envs import generator
 from placeto.placers import PLACERS, Incumbent, registry
 from placeto.search import auto as module
 from placeto.search import chains as search
-from placeto.search.auto import place_auto, prepare
+from placeto.search.auto import prepare
 from placeto.search.chain import BEST_STEP_TIME
-from placeto.search.settings import AutoConfig
+from placeto.search.settings import SearchConfig
 from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import pinned
@@ -27,8 +27,8 @@ PARTS = ("single", "expert", "etf", "heft")
 
 def found(problem, evaluations, seed=0, **settings):
     incumbent = Incumbent(problem, budget_seconds=1e9)
-    config = AutoConfig(max_evaluations=evaluations, **settings)
-    place_auto(incumbent, np.random.default_rng(seed), config)
+    config = SearchConfig(max_evaluations=evaluations, **settings)
+    module.search(incumbent, np.random.default_rng(seed), config)
     return incumbent
 
 
@@ -138,7 +138,7 @@ def test_progress_is_evenly_spread_over_both_searches(nmt):
     now = iter(np.arange(0, 10, 0.0004))
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 32)
     incumbent = Incumbent(problem, 1.0, said.append, lambda: float(next(now)))
-    place_auto(incumbent, np.random.default_rng(0), AutoConfig(coarse_groups=8))
+    module.search(incumbent, np.random.default_rng(0), SearchConfig(coarse_groups=8))
     told = [line for line in said if line.startswith("search in 32 groups")]
     shares = [int(line.split(": ")[1].split("%")[0]) for line in told]
     assert len(shares) > 10
@@ -148,11 +148,11 @@ def test_progress_is_evenly_spread_over_both_searches(nmt):
 def test_many_groups_are_first_placed_several_together(nmt, monkeypatch):
     searched = []
 
-    def search(incumbent, rng, guide, config, original=module.search):
+    def anneal(incumbent, rng, guide, config, original=module.anneal):
         searched.append((incumbent.problem.num_groups, config.first_temperature))
         original(incumbent, rng, guide, config)
 
-    monkeypatch.setattr(module, "search", search)
+    monkeypatch.setattr(module, "anneal", anneal)
     settings = {"first_temperature": 0.03, "refining_temperature": 0.01}
     found(nmt, 1000, coarse_groups=8, coarse_ratio=4, **settings)
     found(nmt, 1000, coarse_groups=8, coarse_ratio=2.5, **settings)
@@ -250,7 +250,7 @@ def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
     monkeypatch.setattr(module, "stored", missing)
     said = []
     incumbent = Incumbent(nmt, 1e9, said.append)
-    place_auto(incumbent, np.random.default_rng(0), AutoConfig(max_evaluations=200))
+    module.search(incumbent, np.random.default_rng(0), SearchConfig(max_evaluations=200))
     assert said[0] == "searching without a policy: placeto: no such policy"
     assert incumbent.found_by == "search"
     with pytest.raises(PlacetoError, match="mine: no such policy"):
@@ -276,7 +276,7 @@ def test_settings_that_make_no_sense_are_refused(nmt, settings, message):
 
 
 def test_the_longer_a_search_the_hotter_it_begins():
-    config = AutoConfig(first_temperature=0.02, last_temperature=0.0002)
+    config = SearchConfig(first_temperature=0.02, last_temperature=0.0002)
     assert config.temperature(0.0, 100) == pytest.approx(0.02)
     assert config.temperature(0.5, 100) == pytest.approx(0.002)
     assert config.temperature(0.0, 400) == pytest.approx(0.04)
@@ -293,7 +293,7 @@ def test_how_long_a_search_will_be(nmt, monkeypatch):
         expected.append(placements)
         return 0.001
 
-    monkeypatch.setattr(AutoConfig, "temperature", noted)
+    monkeypatch.setattr(SearchConfig, "temperature", noted)
     incumbent = found(nmt, 2000, samples=0)
     # All that is left of 2,000 placements once the starts are simulated.
     starts = 2000 - expected[-1] * nmt.num_groups
@@ -345,8 +345,8 @@ def test_preparing_runs_every_part(monkeypatch):
 
         return running
 
-    first, then = ["offer_starts"], ["offer_greedy", "offer_drawn", "search"]
+    first, then = ["offer_starts"], ["offer_greedy", "offer_drawn", "anneal"]
     for name in [*first, "coarser_incumbent", *then]:
         monkeypatch.setattr(module, name, noted(name))
     prepare.__wrapped__()
-    assert ran == [*first, "coarser_incumbent", *first, *then, "search"]
+    assert ran == [*first, "coarser_incumbent", *first, *then, "anneal"]

@@ -98,7 +98,7 @@ def calibrate(
     """
     kinds = calibrated_kinds(cluster)
     problems = [
-        PlacementProblem(_known_kinds(graph, cluster), cluster, "colocation") for graph, _ in graphs
+        PlacementProblem(_known_kinds(graph, cluster), cluster, "none") for graph, _ in graphs
     ]
     with tempfile.TemporaryDirectory() as folder, Runtime(cluster) as runtime:
 
@@ -245,7 +245,7 @@ def _again(
 
 def _predicted(graph: ComputationGraph, cluster: Cluster) -> list[float]:
     """Simulated seconds of a step on each device; infinite where it cannot run."""
-    problem = PlacementProblem(graph, cluster, "colocation")
+    problem = PlacementProblem(graph, cluster, "none")
     return [float(seconds) for seconds in step_times(problem, single_devices(problem))]
 
 
