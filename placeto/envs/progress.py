@@ -117,12 +117,14 @@ def advance(
         before = progress.cost[row]
         progress.cost[row] = cost[row]
         progress.step_time[row] = step_time[row]
-        progress.peak_memory[row] = peak_memory[row]
+        for device in range(peak_memory.shape[1]):
+            progress.peak_memory[row, device] = peak_memory[row, device]
         progress.feasible[row] = feasible[row]
         if cost[row] < progress.best_cost[row]:
             progress.best_cost[row] = cost[row]
             progress.best_step_time[row] = step_time[row]
-            progress.best_placement[row, :num_groups] = devices[row]
+            for group in range(num_groups):
+                progress.best_placement[row, group] = devices[row, group]
         progress.taken[row] += 1
         last = progress.taken[row] == progress.length[row]
         terminated[row] = last
@@ -130,7 +132,8 @@ def advance(
         progress.visited[row, progress.chosen[row]] = True
         if not last:
             progress.current[row] = progress.order[row, progress.taken[row]]
-        progress.action_mask[row] = allowed[progress.current[row]]
+        for device in range(allowed.shape[1]):
+            progress.action_mask[row, device] = allowed[progress.current[row], device]
         if not terminal:
             rewards[row] = (before - cost[row]) / progress.scale[row]
         elif last:

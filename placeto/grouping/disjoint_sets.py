@@ -15,7 +15,7 @@ def numbered(labels: Ints) -> Ints:
     Returns:
         (num_items,) the same partition, read-only.
     """
-    numbers: Ints = _numbered(labels, int(labels.max(initial=-1)) + 1)
+    numbers: Ints = _numbered(np.array(labels), int(labels.max(initial=-1)) + 1)
     numbers.flags.writeable = False
     return numbers
 

@@ -113,7 +113,7 @@ def run_chain(
     step_time = read(s, peak, nothing)
     for _ in range(proposals):
         kind = draw_kind(chain.tried, chain.gained, kinds, EVENLY, rng)
-        candidate[:] = chain.present
+        copy(chain.present, candidate)
         if kind < NUM_MOVES:
             propose(space, candidate, kind, rng)
         else:
@@ -121,7 +121,7 @@ def run_chain(
                 c, task.guide, space, s, step_time, peak, opinion, GUIDED[kind - NUM_MOVES],
                 candidate, rng,
             )  # fmt: skip
-        if (candidate == chain.present).all():
+        if same(candidate, chain.present):
             continue
         limit = numbers[COST] - temperature * np.log(max(rng.random(), SMALLEST))
         behind = limit - step_time + PATIENCE * step_time
@@ -144,12 +144,28 @@ def run_chain(
         step_time = read(s, peak, nothing)
         forget(opinion)
         numbers[COST] = cost
-        chain.present[:] = candidate
+        copy(candidate, chain.present)
         found = rank(step_time, overflow_so_far(s, memory_limit))
         if found < numbers[BEST_RANK]:
             numbers[BEST_RANK], numbers[BEST_STEP_TIME] = found, step_time
-            chain.best[:] = candidate
-            chain.best_peak[:] = peak
+            copy(candidate, chain.best)
+            copy(peak, chain.best_peak)
+
+
+@njit(cache=True)
+def copy(source: Ints, target: Ints) -> None:  # pragma: no cover
+    """Copies numbers; numba's slices take seconds to compile, for what they say if sizes differ."""
+    for index in range(len(source)):
+        target[index] = source[index]
+
+
+@njit(cache=True)
+def same(one: Ints, other: Ints) -> bool:  # pragma: no cover
+    """Whether all numbers are the same."""
+    for index in range(len(one)):  # noqa: SIM110, numba's `all` needs a generator
+        if one[index] != other[index]:
+            return False
+    return True
 
 
 @njit(cache=True)

@@ -1,5 +1,6 @@
 """What the simulation kernel reads: a problem in flat arrays."""
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -58,3 +59,23 @@ class Compiled(NamedTuple):
     latency: Floats  # (num_channels,) s
     overhead: Floats  # (num_channels,) s
     multicast: Bools  # (num_channels,)
+    kernel: int  # where the compiled kernel is in this process
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A compiled problem, and where its ops are in the graph.
+
+    Attributes:
+        compiled: what the kernel reads.
+        kept: (num_kept,) ops.
+        constants: (num_constants,) ops that are not simulated.
+        constant_source: (num_constants,) which source of `compiled` each is part of.
+        spare: buffers that no simulation uses at the moment.
+    """
+
+    compiled: Compiled
+    kept: Ints
+    constants: Ints
+    constant_source: Ints
+    spare: list[Buffers] = field(default_factory=list)

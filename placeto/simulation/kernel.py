@@ -11,7 +11,9 @@ At every instant t the kernel does, in this order and until nothing is left to d
 This is the order in which Placeto's released simulator takes the events of one instant.
 """
 
+import numba
 import numpy as np
+from numba import types
 
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
@@ -83,10 +85,11 @@ from placeto.simulation.state import (
     OPS,
     REMAINING,
     SENDER,
+    STATE,
     TRANSFER_ROW,
     State,
 )
-from placeto.support.jit import njit
+from placeto.support.jit import address_of, call_at, njit
 
 
 @njit(cache=True, _nrt=False, forceinline=True)
@@ -109,6 +112,17 @@ def arrive(
 
 @lean
 def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: no cover
+    """Simulates from where a state stands, see `_advance`, compiled once for all who call it."""
+    call_at(c.kernel, (c, s, until, record))
+
+
+def kernel_for(c: Compiled) -> int:
+    """Where the code that `advance` calls is."""
+    return address_of(_advance, numba.typeof(c), STATE, types.int64, types.int64)
+
+
+@lean
+def _advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: no cover
     """Simulates from where a state stands, instant by instant.
 
     Args:
@@ -121,7 +135,7 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: 
     (
         op_rows, op_bytes, op_seconds, device_kind, _, local, held, c_slots, crossing_rows,
         bundle_rows, bundled, source_rows, source_bytes, _, launch_overhead, channel_between,
-        bandwidth, latency, overhead, multicast,
+        bandwidth, latency, overhead, multicast, _,
     ) = c  # fmt: skip
     (
         counts, missing, slots, holder_slot, bundle_next, source_next, device_of, ready,

@@ -24,7 +24,6 @@ Any other op of no duration stays: it waits in its device's queue for its turn l
 what it delays depends on the placement.
 """
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -48,34 +47,16 @@ from placeto.simulation.compiled import (
     OP_WORDS,
     TENSOR,
     TO_GROUP,
-    Buffers,
     Compiled,
     Int32s,
+    Reduction,
 )
+from placeto.simulation.kernel import kernel_for
 from placeto.support.dags import compressed
 from placeto.support.jit import njit
 
 # Implied inputs are not looked for behind ops with more consumers than this.
 MANY_CONSUMERS = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Reduction:
-    """A compiled problem, and where its ops are in the graph.
-
-    Attributes:
-        compiled: what the kernel reads.
-        kept: (num_kept,) ops.
-        constants: (num_constants,) ops that are not simulated.
-        constant_source: (num_constants,) which source of `compiled` each is part of.
-        spare: buffers that no simulation uses at the moment.
-    """
-
-    compiled: Compiled
-    kept: Ints
-    constants: Ints
-    constant_source: Ints
-    spare: list[Buffers] = field(default_factory=list)
 
 
 _COMPILED: WeakKeyDictionary[PlacementProblem, Reduction] = WeakKeyDictionary()
@@ -155,29 +136,31 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
 
     group_bytes = np.zeros(num_groups, dtype=np.int64)
     np.add.at(group_bytes, group, a.param_bytes)
+    c = Compiled(
+        op_rows=op_rows.ravel(),
+        op_bytes=op_bytes.ravel(),
+        op_seconds=a.op_seconds[np.ix_(kept, first_of_kind)].ravel(),
+        device_kind=device_kind.astype(np.int32),
+        missing=missing[kept].astype(np.int32),
+        local=awaited_head.astype(np.int32),
+        held=held.astype(np.int32),
+        slots=memory.slots.ravel(),
+        crossing_rows=bundles.crossing_rows.ravel(),
+        bundle_rows=bundles.rows.ravel(),
+        bundled=bundles.consumers.astype(np.int32),
+        source_rows=source_rows.astype(np.int32).ravel(),
+        source_bytes=source_bytes[turn],
+        group_bytes=group_bytes,
+        launch_overhead=a.launch_overhead,
+        channel_between=a.channel_between.ravel(),
+        bandwidth=a.bandwidth,
+        latency=a.latency,
+        overhead=a.overhead,
+        multicast=a.multicast,
+        kernel=0,
+    )
     return Reduction(
-        Compiled(
-            op_rows=op_rows.ravel(),
-            op_bytes=op_bytes.ravel(),
-            op_seconds=a.op_seconds[np.ix_(kept, first_of_kind)].ravel(),
-            device_kind=device_kind.astype(np.int32),
-            missing=missing[kept].astype(np.int32),
-            local=awaited_head.astype(np.int32),
-            held=held.astype(np.int32),
-            slots=memory.slots.ravel(),
-            crossing_rows=bundles.crossing_rows.ravel(),
-            bundle_rows=bundles.rows.ravel(),
-            bundled=bundles.consumers.astype(np.int32),
-            source_rows=source_rows.astype(np.int32).ravel(),
-            source_bytes=source_bytes[turn],
-            group_bytes=group_bytes,
-            launch_overhead=a.launch_overhead,
-            channel_between=a.channel_between.ravel(),
-            bandwidth=a.bandwidth,
-            latency=a.latency,
-            overhead=a.overhead,
-            multicast=a.multicast,
-        ),
+        c._replace(kernel=kernel_for(c)),
         kept=kept,
         constants=constants,
         constant_source=position[merged],

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 
 from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import Compiled
+from placeto.simulation.compiled import Compiled, Reduction
 from placeto.simulation.kernel import advance
-from placeto.simulation.reduction import Reduction, compiled
+from placeto.simulation.reduction import compiled
 from placeto.simulation.run import Columns, read, run_many
 from placeto.simulation.schedule import Bools, Schedule, Transfers
 from placeto.simulation.state import (

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
+from numba import types
 
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
@@ -16,6 +17,7 @@ from placeto.simulation.compiled import (
     Compiled,
     Int16s,
     Int32s,
+    Reduction,
 )
 from placeto.simulation.queues import (
     CHANNEL_ROW,
@@ -33,7 +35,6 @@ from placeto.simulation.queues import (
     SOURCE,
     TAIL,
 )
-from placeto.simulation.reduction import Reduction
 from placeto.support.jit import njit
 
 # What is wanted of a simulation: step time and peak memory; when groups start; when ops start, too.
@@ -86,7 +87,16 @@ class State(NamedTuple):
     source_start: Floats  # (num_sources,) s; likewise
 
 
-@njit(cache=True)
+_KINDS = {
+    Int16s: types.int16[::1],
+    Int32s: types.int32[::1],
+    Ints: types.int64[::1],
+    Floats: types.float64[::1],
+}
+STATE = types.NamedTuple([_KINDS[hint] for hint in get_type_hints(State).values()], State)
+
+
+@njit(cache=True, inline="always")
 def _cut(buffer: Any, size: int) -> Any:  # pragma: no cover
     """The first `size` entries, and the rest."""
     return buffer[:size], buffer[size:]

@@ -21,7 +21,7 @@ def compressed(num_rows: int, rows: Ints, values: Ints) -> tuple[Ints, Ints]:
     """
     start = np.zeros(num_rows + 1, dtype=np.int64)
     np.cumsum(np.bincount(rows, minlength=num_rows), out=start[1:])
-    return start, _scattered(start[:-1].copy(), rows, values)
+    return start, _scattered(start[:-1].copy(), np.array(rows), np.array(values))
 
 
 def levels(num_nodes: int, sources: Ints, targets: Ints) -> Ints:

@@ -1,18 +1,78 @@
-"""Compiled functions on disk: numba keeps them, and must not keep them too long.
+"""Compiled functions: each is compiled once, and kept on disk no longer than it is right.
 
 Files with compiled functions take `njit` from here, so that none is loaded before those that are
 out of date are gone.
 """
 
 import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from numba import njit
-
-__all__ = ["drop_stale_kernels", "njit"]
+import numba
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 PACKAGE = Path(__file__).parents[1]
 TELLING = ("njit", "NamedTuple")  # of the code that kernels are made of
+
+
+def njit(**options: Any) -> Callable[[Any], Any]:
+    """Numba's `njit`; whatever whole numbers compiled code passes on, it is compiled for one kind.
+
+    By itself numba compiles a function anew for a literal, for 32 bits, and for an unsigned number.
+
+    Args:
+        options: of numba's.
+    """
+
+    def compiled(function: Any) -> Any:
+        dispatcher = numba.njit(**options)(function)
+        template = dispatcher.get_call_template
+
+        def widened(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+            return template(tuple(map(_wide, args)), {key: _wide(kws[key]) for key in kws})
+
+        dispatcher.get_call_template = widened
+        return dispatcher
+
+    return compiled
+
+
+def address_of(function: Any, *kinds: Any) -> int:
+    """Where a function's code for arguments of these types is, in this process; see `call_at`."""
+    function.compile(kinds)
+    compiled = function.overloads[kinds]
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_at(typing: Any, address: Any, arguments: Any) -> Any:
+    """Calls, in compiled code, the function at an address, which returns nothing.
+
+    numba puts what a function calls into its own code, and optimizes it again there. What is large
+    and called from many is compiled once if they call it so. The types of the arguments, a tuple,
+    must be those that `address_of` was given.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        convention, kinds = context.call_conv, list(signature.args[1])
+        kind = convention.get_function_type(types.none, kinds)
+        function = builder.inttoptr(values[0], kind.as_pointer())
+        unpacked = cgutils.unpack_tuple(builder, values[1], len(kinds))
+        status, _ = convention.call_function(builder, function, types.none, kinds, unpacked)
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return context.get_dummy_value()
+
+    return types.none(address, arguments), generate
+
+
+def _wide(kind: Any) -> Any:
+    """The type that a compiled function takes for an argument of this one."""
+    kind = types.unliteral(kind)
+    return types.int64 if isinstance(kind, types.Integer) else kind
 
 
 def drop_stale_kernels(package: Path = PACKAGE) -> None:

@@ -124,5 +124,8 @@ def _observe(
             c, w, s, seconds, columns.peak[row], kept.busy[row], kept.load[row], current[row],
             visited[row, :num_groups], taken[row] >= num_groups, pairs, groups,
         )  # fmt: skip
-        written[row, :, :PAIR_FEATURES] = pairs
-        written[row, :, PAIR_FEATURES:] = groups
+        for device in range(written.shape[1]):
+            for feature in range(PAIR_FEATURES):
+                written[row, device, feature] = pairs[device, feature]
+            for feature in range(GROUP_FEATURES):
+                written[row, device, PAIR_FEATURES + feature] = groups[feature]

@@ -1,10 +1,11 @@
 """Episodes in compiled code: sweeps over the groups, many at once."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import get_num_threads, prange
+from numba import get_num_threads
 
 from placeto.envs.features.pairs import (
     BINS,
@@ -20,7 +21,7 @@ from placeto.graph import Floats, Ints
 from placeto.models.placeto.scoring import Weights, score
 from placeto.objective import penalised
 from placeto.problem import Bools, PlacementProblem
-from placeto.simulation.compiled import Compiled, Int32s
+from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import read
@@ -36,6 +37,30 @@ class Guide(NamedTuple):
     wiring: Wiring
     weights: Weights
     table: Features  # (num_groups, embedding)
+
+
+class Told(NamedTuple):
+    """What is played; see `play`."""
+
+    current: Ints  # (steps,) the groups as they are visited
+    noise: Floats  # (steps, episodes, num_devices)
+    penalty: float  # s, of a GiB over a device's memory
+    decided: bool  # whether all groups count as visited from the beginning
+    forced: Ints  # (episodes, num_groups), or empty
+
+
+class Played(NamedTuple):
+    """What playing fills in; `pairs`, `groups` and `open` are empty if they are not wanted."""
+
+    devices: Ints  # (episodes, num_groups) the first placements; changed into the last
+    pairs: Features
+    groups: Features
+    open: Bools
+    actions: Ints  # (steps, episodes)
+    costs: Floats  # (steps + 1, episodes) s
+    best: Ints  # (episodes, num_groups)
+    step_time: Floats  # (episodes,) s
+    simulated: Ints  # (episodes,) raised by the placements simulated
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +146,22 @@ def play(
     simulated = np.zeros(episodes, dtype=np.int64)
     reduction = compiled(problem)
     with borrowed(reduction, get_num_threads()) as states:
-        sweep(
-            reduction.compiled, *guide, current, noise, memory_penalty, decided, forced,
-            *states, devices, pairs, groups, open_to, actions, costs, best, step_time,
-            simulated,
+        told = Told(current, noise, memory_penalty, decided, forced)
+        played = Played(
+            devices, pairs, groups, open_to, actions, costs, best, step_time, simulated
         )  # fmt: skip
+        count = min(len(states[0]), episodes)
+
+        def run(state: int) -> None:
+            first, last = state * episodes // count, (state + 1) * episodes // count
+            _sweep(reduction.compiled, *guide, told, states, played, state, first, last)
+
+        # In threads of Python's: what runs over numba's has to be compiled once more for that.
+        with ThreadPoolExecutor(max(count - 1, 1)) as pool:
+            others = [pool.submit(run, state) for state in range(1, count)]
+            run(0)
+            for other in others:
+                other.result()
     scale = np.where(np.isfinite(costs[0]) & (costs[0] > 0), costs[0], 1.0)
     return Sweeps(
         pairs=pairs,
@@ -143,6 +179,14 @@ def play(
 
 
 @njit(cache=True)
+def _alike(x: Features, device: int, other: int) -> bool:  # pragma: no cover
+    for feature in range(x.shape[1]):  # noqa: SIM110, numba's `all` needs a generator
+        if x[device, feature] != x[other, feature]:
+            return False
+    return True
+
+
+@njit(cache=True)
 def distinct(x: Features, allowed: Bools, choices: Bools) -> None:  # pragma: no cover
     """Of devices that nothing tells apart only the first is a choice.
 
@@ -157,7 +201,7 @@ def distinct(x: Features, allowed: Bools, choices: Bools) -> None:  # pragma: no
     for device in range(len(x)):
         choices[device] = allowed[device]
         for earlier in range(device):
-            if choices[earlier] and (x[earlier] == x[device]).all():
+            if choices[earlier] and _alike(x, earlier, device):
                 choices[device] = False
 
 
@@ -165,113 +209,83 @@ def distinct(x: Features, allowed: Bools, choices: Bools) -> None:  # pragma: no
 def prefer(x: Features, device: int, choices: Bools) -> None:  # pragma: no cover
     """Makes a device the choice among those that nothing tells apart from it."""
     for other in range(len(x)):
-        if (x[other] == x[device]).all():
+        if _alike(x, other, device):
             choices[other] = other == device
 
 
-@njit(cache=True, parallel=True)
-def sweep(
+@njit(cache=True, nogil=True)
+def _sweep(
     c: Compiled,
     w: Wiring,
     n: Weights,
     table: Features,
-    current: Ints,
-    noise: Floats,
-    penalty: float,
-    decided: bool,
-    forced: Ints,
-    ints: Int32s,
-    longs: Ints,
-    reals: Floats,
-    devices: Ints,
-    pairs: Features,
-    groups: Features,
-    open_to: Bools,
-    actions: Ints,
-    costs: Floats,
-    best: Ints,
-    step_time: Floats,
-    simulated: Ints,
+    told: Told,
+    states: Buffers,
+    played: Played,
+    state: int,
+    first: int,
+    last: int,
 ) -> None:  # pragma: no cover
-    """Plays episodes over all cores; see `play`.
-
-    Args:
-        c: the compiled problem.
-        w: its wiring.
-        n: scores the devices.
-        table: (num_groups, embedding) of the groups.
-        current: (steps,) the groups as they are visited.
-        noise: (steps, episodes, num_devices).
-        penalty: seconds a GiB over a device's memory.
-        decided: whether all groups count as visited from the beginning.
-        forced: (episodes, num_groups), or empty.
-        ints: (states, …) buffers of the states that share the work.
-        longs: likewise.
-        reals: likewise.
-        devices: (episodes, num_groups) the first placements; changed into the last.
-        pairs: filled, unless empty.
-        groups: filled, unless empty.
-        open_to: filled, unless empty.
-        actions: (steps, episodes) filled.
-        costs: (steps + 1, episodes) filled with seconds.
-        best: (episodes, num_groups) filled.
-        step_time: (episodes,) filled with seconds.
-        simulated: (episodes,) raised by the placements simulated.
-    """
+    """Plays episodes one after the other, with the buffers of one state."""
+    current, noise, penalty, decided, forced = told
+    devices, pairs, groups, open_to, actions, costs, best, step_time, simulated = played
+    ints, longs, reals = states
     num_devices = len(c.device_kind)
-    episodes, num_groups = devices.shape
-    states = min(len(ints), episodes)
-    for state in prange(states):
-        s = view(c, ints[state], longs[state], reals[state])
-        peak = np.empty(num_devices, np.int64)
-        nothing = np.empty(0)
-        busy = np.empty((num_devices, BINS + 1))
-        load = np.empty((num_devices, 2))
-        x = np.empty((num_devices, PAIR_FEATURES), np.float32)
-        y = np.empty(GROUP_FEATURES, np.float32)
-        logits = np.empty(num_devices)
-        choices = np.empty(num_devices, np.bool_)
-        visited = np.empty(num_groups, np.bool_)
-        for episode in range(state * episodes // states, (state + 1) * episodes // states):
-            visited[:] = decided
-            moved = True
-            cost = least = np.inf
-            for step in range(len(current) + 1):
-                if moved:
-                    begin(c, devices[episode], s)
-                    advance(c, s, 0, OPS)
-                    seconds = max(read(s, peak, nothing), TINY)
-                    survey(c, w, s, seconds, busy, load)
-                    cost = penalised(seconds, peak, w.memory_limit, penalty)
-                    step_time[episode] = seconds
-                    simulated[episode] += 1
-                    if cost < least:
-                        least = cost
-                        best[episode] = devices[episode]
-                costs[step, episode] = cost
-                if step == len(current):
-                    break
-                group = current[step]
-                observe(
-                    c, w, s, step_time[episode], peak, busy, load, group, visited,
-                    decided or step >= num_groups, x, y,
-                )  # fmt: skip
-                distinct(x, w.allowed[group], choices)
-                if len(forced):
-                    prefer(x, forced[episode, group], choices)
-                if len(pairs):
-                    pairs[step, episode] = x
-                    groups[step, episode] = y
-                    open_to[step, episode] = choices
-                score(n, x, y, table[group], choices, logits)
-                chosen, highest = devices[episode, group], -np.inf
+    num_groups = devices.shape[1]
+    s = view(c, ints[state], longs[state], reals[state])
+    peak = np.empty(num_devices, np.int64)
+    nothing = np.empty(0)
+    busy = np.empty((num_devices, BINS + 1))
+    load = np.empty((num_devices, 2))
+    x = np.empty((num_devices, PAIR_FEATURES), np.float32)
+    y = np.empty(GROUP_FEATURES, np.float32)
+    logits = np.empty(num_devices)
+    choices = np.empty(num_devices, np.bool_)
+    visited = np.empty(num_groups, np.bool_)
+    for episode in range(first, last):
+        visited[:] = decided
+        moved = True
+        cost = least = np.inf
+        for step in range(len(current) + 1):
+            if moved:
+                begin(c, devices[episode], s)
+                advance(c, s, 0, OPS)
+                seconds = max(read(s, peak, nothing), TINY)
+                survey(c, w, s, seconds, busy, load)
+                cost = penalised(seconds, peak, w.memory_limit, penalty)
+                step_time[episode] = seconds
+                simulated[episode] += 1
+                if cost < least:
+                    least = cost
+                    for group in range(num_groups):
+                        best[episode, group] = devices[episode, group]
+            costs[step, episode] = cost
+            if step == len(current):
+                break
+            group = current[step]
+            observe(
+                c, w, s, step_time[episode], peak, busy, load, group, visited,
+                decided or step >= num_groups, x, y,
+            )  # fmt: skip
+            distinct(x, w.allowed[group], choices)
+            if len(forced):
+                prefer(x, forced[episode, group], choices)
+            if len(pairs):
                 for device in range(num_devices):
-                    value = logits[device] + noise[step, episode, device]
-                    if value > highest:
-                        chosen, highest = device, value
-                if len(forced):
-                    chosen = forced[episode, group]
-                visited[group] = True
-                actions[step, episode] = chosen
-                moved = chosen != devices[episode, group]
-                devices[episode, group] = chosen
+                    open_to[step, episode, device] = choices[device]
+                    for feature in range(PAIR_FEATURES):
+                        pairs[step, episode, device, feature] = x[device, feature]
+                for feature in range(GROUP_FEATURES):
+                    groups[step, episode, feature] = y[feature]
+            score(n, x, y, table[group], choices, logits)
+            chosen, highest = devices[episode, group], -np.inf
+            for device in range(num_devices):
+                value = logits[device] + noise[step, episode, device]
+                if value > highest:
+                    chosen, highest = device, value
+            if len(forced):
+                chosen = forced[episode, group]
+            visited[group] = True
+            actions[step, episode] = chosen
+            moved = chosen != devices[episode, group]
+            devices[episode, group] = chosen
