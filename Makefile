@@ -8,8 +8,11 @@ DEMO_SECONDS ?= 15
 FAMILIES := family:cifar10 family:nmt family:ptb family:transformer
 # Fewer groups than `auto` makes. The policy that ships has learned on as many by the papers' rules.
 TRAIN := $(BIN)/placeto train --updates 8000 --grouping 128 --cluster k80x2 k80x4 k80x8 k80x2-cpu
+QUICK := $(addprefix tests/, bounds envs heuristics placers/exact search simulation cli/test_place.py \
+	test_cluster.py test_contraction.py test_graph.py test_grouping.py test_layering.py test_problem.py) \
+	--ignore=tests/envs/test_measuring.py
 
-.PHONY: demo test test-deep lint format docs dist graphs results papers instances speed measured \
+.PHONY: demo test quick test-deep lint format docs dist graphs results papers instances speed measured \
 	families policy transfer transfer-policies ray report-pictures lock clean
 
 demo: $(INSTALLED)
@@ -18,6 +21,11 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED) $(VENV)/browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# What needs no worker of TensorFlow, no Ray, browser, site or wheel, on fewer random problems; under
+# a minute once it is compiled.
+quick: $(INSTALLED)
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 --dist worksteal $(QUICK)
 
 # Thousands of random problems instead of hundreds.
 test-deep: $(INSTALLED)

@@ -12,6 +12,7 @@ settings.register_profile(
     max_examples=100,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 settings.register_profile(
     "deep",
     deadline=None,

@@ -84,7 +84,7 @@ def relax(problem: PlacementProblem, allowed: Bools, pairs: tuple[Ints, Ints]) -
     largest = np.zeros(len(key))
     np.maximum.at(largest, index, size)
     start, producer = compressed(num_ops, key // num_ops, key % num_ops)
-    seconds = problem.op_seconds[order][:, classes.first]
+    seconds = problem.op_seconds[np.ix_(order, classes.first)]
     rate, latency = _moves(problem, classes)
     return Relaxed(
         start=start,

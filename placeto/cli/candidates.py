@@ -16,7 +16,7 @@ from placeto.measurement import (
 )
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
-from placeto.reports.rows import Row, measurement_row, seconds
+from placeto.reports.rows import CandidateRow, measurement_row, seconds
 from placeto.search.incumbent import RECENT
 from placeto.simulation import simulate_many
 from placeto.support.errors import PlacetoError
@@ -64,7 +64,7 @@ def prepare(
 
 def keep_fastest(
     measuring: Measuring, placement: Placement, single: Placement
-) -> tuple[Placement, list[Row]]:
+) -> tuple[Placement, list[CandidateRow]]:
     """Runs the candidates of a search and the best single device, each twice.
 
     Args:
@@ -90,7 +90,7 @@ def keep_fastest(
     measurements, interrupted = _run_twice(measuring, problem, many)
     ran = [number for number in measurements if measurements[number].feasible]
     best = min(ran, key=lambda number: measurements[number].step_time, default=None)
-    rows = [
+    rows: list[CandidateRow] = [
         {
             "method": methods[number],
             "simulated_step_time": seconds(float(simulated.step_time[number])),

@@ -18,7 +18,7 @@ from placeto.placement import Placement
 from placeto.placers import PLACERS, NotApplicable, place
 from placeto.placers.registry import find_placer
 from placeto.problem import PlacementProblem
-from placeto.reports.rows import Row, baseline, placement_row
+from placeto.reports.rows import PlacementRow, baseline, placement_row
 from placeto.reports.tables import compare_table
 from placeto.simulation import save_timeline, simulate
 from placeto.support.errors import PlacetoError
@@ -71,11 +71,11 @@ def run(arguments: Compare) -> int:
             raise PlacetoError(f"two graphs are called {name!r}; names must be unique")
     problems = [arguments.problem(graph, cluster) for graph in graphs]
     find = _one_by_one if arguments.workers is None else _at_once
-    tables: list[list[Row]] = []
+    tables: list[list[PlacementRow]] = []
     interrupted = False
     try:
         for problem, placements in find(problems, methods, arguments):
-            rows: list[Row] = []
+            rows: list[PlacementRow] = []
             tables.append(rows)
             base = baseline(problem)
             if base.infeasibility is not None:

@@ -14,8 +14,7 @@ from placeto.cli.progress import Progress, progress
 from placeto.placers import NotApplicable, place
 from placeto.placers.registry import find_placer
 from placeto.problem import PlacementProblem
-from placeto.reports.evaluation import evaluation_row, geometric_means
-from placeto.reports.rows import Row
+from placeto.reports.evaluation import EvaluationRow, evaluation_row, geometric_means
 from placeto.reports.tables import evaluation_tables
 from placeto.search.incumbent import Incumbent
 from placeto.support.errors import PlacetoError
@@ -78,7 +77,7 @@ def run(arguments: Evaluate) -> int:
             check_shape(trained, {"num_devices": problem.num_devices}, problem)
     if not problems:
         raise PlacetoError("no problem to evaluate on")
-    rows: list[Row] = []
+    rows: list[EvaluationRow] = []
     interrupted = False
     try:
         with progress("evaluate") as report:
@@ -110,14 +109,14 @@ def _rows(
     methods: list[str],
     arguments: Evaluate,
     report: Progress,
-) -> Iterator[Row]:
+) -> Iterator[EvaluationRow]:
     """What each method finds on a problem."""
     from placeto.placers.trained import place_fine_tuned, place_zero_shot
 
     seed, samples, placements = arguments.seed, arguments.samples, arguments.fine_tune
     where = f"{problem.graph.name} on {problem.cluster.name}"
     single = place(problem, "single")
-    yield evaluation_row("single", single, single, seed)
+    yield evaluation_row(single, single)
     for method in methods:
         report(f"{method} on {where}")
         settings = {"policy": arguments.policy} if _takes(method, trained) else {}
@@ -128,7 +127,7 @@ def _rows(
                 raise
             note(f"{method} is left out: {error}")
             continue
-        yield evaluation_row(method, found, single, seed)
+        yield evaluation_row(found, single)
         if found.interrupted:
             raise KeyboardInterrupt
     runs: dict[str, Callable[[Incumbent], object]] = {
@@ -150,7 +149,7 @@ def _rows(
         report(f"{method} on {where}")
         incumbent = Incumbent(problem, np.inf)
         run_policy(incumbent)
-        yield evaluation_row(method, incumbent, single, seed)
+        yield evaluation_row(incumbent.placement(method, seed), single)
 
 
 def _takes(method: str, trained: "Trained") -> bool:

@@ -28,7 +28,7 @@ from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
 from placeto.placers import place
 from placeto.placers.registry import find_placer, with_policy
-from placeto.reports.rows import Row, baseline, device_rows, placement_row
+from placeto.reports.rows import CandidateRow, baseline, device_rows, placement_row
 from placeto.reports.tables import candidates_table, device_table, placement_table
 from placeto.simulation import simulate
 from placeto.simulation.timeline import save_timeline
@@ -99,7 +99,7 @@ def run(arguments: Place) -> int:
         note(base.infeasibility)
     with progress(f"{method} on {problem.graph.name}") as report:
         placement = place(problem, method, arguments.budget, arguments.seed, report, settings)
-    measured: list[Row] = []
+    measured: list[CandidateRow] = []
     if measuring is not None and not placement.interrupted:
         if arguments.output is not None:
             placement.save(arguments.output)  # whatever becomes of the measuring
@@ -118,10 +118,11 @@ def run(arguments: Place) -> int:
         note(row["infeasibility"])
     if measuring is not None:
         times = [each["step_time"] for each in measured if each["kept"]]
-        row |= {"measured_step_time": times[0] if times else None, "measured": measured}
+        row["measured_step_time"] = times[0] if times else None
+        row["measured"] = measured
     if arguments.json:
         files = {key: getattr(arguments, key) for key in ("output", "timeline", "device_map")}
-        print_json(row | files | {"report": report_file})
+        print_json({**row, **files, "report": report_file})
     else:
         tables = [placement_table(row), device_table(device_rows(placement))]
         print_rich(*tables, *([candidates_table(measured)] if measured else []))

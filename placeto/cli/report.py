@@ -12,7 +12,7 @@ from placeto.cli.progress import progress
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
 from placeto.reports.page import Told, make_report, save_report
-from placeto.reports.rows import Baseline, Row
+from placeto.reports.rows import Baseline, CandidateRow
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 
@@ -33,7 +33,7 @@ def check_report(problem: PlacementProblem) -> None:
 
 
 def write_report(
-    arguments: "Place", placement: Placement, base: Baseline, measured: Sequence[Row]
+    arguments: "Place", placement: Placement, base: Baseline, measured: Sequence[CandidateRow]
 ) -> bool:
     """Writes the page to `arguments.report`, and says what it took.
 

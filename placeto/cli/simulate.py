@@ -57,8 +57,8 @@ def run(arguments: Simulate) -> int:
     if arguments.json:
         carried = graph.tensor_bytes[schedule.transfers.tensor]
         print_json(
-            row
-            | {
+            {
+                **row,
                 "by_device": by_device,
                 "transfers": len(schedule.transfers),
                 "transferred_bytes": int(carried.sum()),

@@ -1,8 +1,7 @@
 """Many searches at once, by Ray: on the cores of this machine, or of a cluster."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numba
 
@@ -12,6 +11,8 @@ from placeto.problem import PlacementProblem
 from placeto.support.crew import Crew
 from placeto.support.errors import NotApplicable, PlacetoError
 from placeto.support.ray_session import ray_session
+
+Found = Placement | NotApplicable
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ def place_all(
         return
     with (
         ray_session(address, count),
-        Crew[Search, _Found | NotApplicable](searcher, [{"num_cpus": 1}] * count, progress) as crew,
+        Crew[Search, Found](searcher, [{"num_cpus": 1}] * count, progress) as crew,
     ):
         for number, found in crew.map(searches):
             search = searches[number]
@@ -75,22 +76,18 @@ def place_all(
             if isinstance(found, NotApplicable):
                 yield number, found
             else:
-                yield number, Placement(problem=search.problem, **found)
+                yield number, replace(found, problem=search.problem)
 
 
-_Found = dict[str, Any]
-
-
-def searcher(number: int) -> "Callable[[Search], _Found | NotApplicable]":
+def searcher(number: int) -> "Callable[[Search], Found]":
     """What searches, on the one core that a worker is counted for."""
     numba.set_num_threads(1)
     return _found
 
 
-def _found(search: Search) -> _Found | NotApplicable:
-    """All of a placement but its problem, which is where it is wanted already."""
+def _found(search: Search) -> Found:
     try:
-        placement = place(
+        return place(
             search.problem,
             search.method,
             search.budget_seconds,
@@ -99,5 +96,3 @@ def _found(search: Search) -> _Found | NotApplicable:
         )
     except NotApplicable as error:
         return error
-    names = [entry.name for entry in fields(placement) if entry.init and entry.name != "problem"]
-    return {name: getattr(placement, name) for name in names}

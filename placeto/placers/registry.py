@@ -244,28 +244,11 @@ def place(
             raise
         interrupted = True
         progress(f"{method}: interrupted; keeping the best placement so far")
-    if incumbent.devices is None or incumbent.peak_memory is None:
+    if incumbent.devices is None:
         raise PlacetoError(
             f"{method}: the budget of {budget_seconds} s was too short for any placement"
         )
-    return Placement(
-        problem=problem,
-        devices=incumbent.devices,
-        step_time=incumbent.step_time,
-        peak_memory=incumbent.peak_memory,
-        feasible=incumbent.feasible,
-        method=method,
-        seed=int(seed),
-        settings=dict(settings),
-        evaluations=incumbent.evaluations,
-        wall_seconds=incumbent.seconds,
-        interrupted=interrupted,
-        lower_bound=incumbent.lower_bound,
-        found_by=incumbent.found_by or method,
-        trace=tuple(incumbent.trace),
-        learning=tuple(incumbent.learning),
-        candidates=tuple(reversed(incumbent.recent)),
-    )
+    return incumbent.placement(method, int(seed), settings, interrupted=interrupted)
 
 
 def _say_if_slow(prepare: Callable[[], None], method: str, progress: Progress) -> None:

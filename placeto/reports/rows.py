@@ -1,8 +1,8 @@
-"""A placement as one row of JSON, the same for every command."""
+"""Rows of JSON, the same for every command: seconds, bytes, names; null where not finite."""
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -12,7 +12,69 @@ from placeto.placement import Placement
 from placeto.placers import place
 from placeto.problem import PlacementProblem
 
-Row = dict[str, Any]
+
+class MeasurementRow(TypedDict):
+    """What a run of a placement yielded."""
+
+    feasible: bool
+    reason: str
+    step_time: float | None
+    deviation: float | None
+    interval: list[float | None]
+    samples: list[float]
+
+
+class CandidateRow(MeasurementRow):
+    """A placement of a search that was run, and whether it is the fastest."""
+
+    method: str
+    simulated_step_time: float | None
+    kept: bool
+
+
+class PlacementRow(TypedDict):
+    """A placement; see `placement_row`."""
+
+    graph: str
+    cluster: str
+    method: str
+    grouping: str
+    num_groups: int
+    step_time: float | None
+    single_device_step_time: float | None
+    single_device_feasible: bool
+    ratio: float | None
+    lower_bound: float | None
+    gap: float | None
+    infeasibility: str | None
+    feasible: bool
+    devices: list[str]
+    peak_memory: list[int]
+    memory_limit: list[int]
+    wall_seconds: float
+    found_by: str
+    evaluations: int
+    seed: int
+    settings: dict[str, object]
+    interrupted: bool
+    placement: list[str]
+    # Where placements were run for real.
+    measured_step_time: NotRequired[float | None]
+    measured: NotRequired[list[CandidateRow]]
+    # In a report: whether it is the one that is explained.
+    chosen: NotRequired[bool]
+
+
+class DeviceRow(TypedDict):
+    """What a device has of a placement."""
+
+    device: str
+    kind: str
+    groups: int
+    ops: int
+    work_seconds: float | None
+    peak_memory: int
+    memory_limit: int
 
 
 @dataclass(frozen=True)
@@ -35,7 +97,7 @@ def baseline(problem: PlacementProblem) -> Baseline:
     return Baseline(place(problem, "single"), lower_bound(problem), infeasibility(problem))
 
 
-def placement_row(placement: Placement, base: Baseline, grouping: str) -> Row:
+def placement_row(placement: Placement, base: Baseline, grouping: str) -> PlacementRow:
     """A placement as JSON: seconds, bytes, names; null where a number is not finite.
 
     Args:
@@ -87,7 +149,7 @@ def why_nothing_fits(placement: Placement, base: Baseline) -> str | None:
     return base.infeasibility
 
 
-def measurement_row(measurement: Measurement) -> Row:
+def measurement_row(measurement: Measurement) -> MeasurementRow:
     """What a run of a placement yielded, as JSON: seconds, null where it failed."""
     return {
         "feasible": measurement.feasible,
@@ -99,7 +161,7 @@ def measurement_row(measurement: Measurement) -> Row:
     }
 
 
-def device_rows(placement: Placement) -> list[Row]:
+def device_rows(placement: Placement) -> list[DeviceRow]:
     """What each device has of a placement: groups, ops, seconds of work, memory."""
     problem = placement.problem
     op_device = placement.devices[problem.op_group]

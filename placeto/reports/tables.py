@@ -10,13 +10,14 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from placeto.reports.evaluation import geometric_means
+from placeto.reports.evaluation import EvaluationRow, geometric_means
+from placeto.reports.rows import CandidateRow, DeviceRow, PlacementRow
 from placeto.support.units import format_bytes, format_seconds
 
 Row = Mapping[str, Any]
 
 
-def compare_table(rows: Sequence[Row]) -> Table:
+def compare_table(rows: Sequence[PlacementRow]) -> Table:
     """Placers on one problem, one row each; the fastest that fits in memory stands out.
 
     Args:
@@ -38,9 +39,9 @@ def compare_table(rows: Sequence[Row]) -> Table:
             "Placed: placements simulated."
         ),
     )
-    fitting = [row["step_time"] for row in rows if row["feasible"]]
+    fitting = [row["step_time"] or 0.0 for row in rows if row["feasible"]]
     for row in rows:
-        best = row["feasible"] and row["step_time"] == min(fitting)
+        best = row["feasible"] and (row["step_time"] or 0.0) == min(fitting)
         table.add_row(
             row["method"],
             format_time(row["step_time"]),
@@ -55,9 +56,9 @@ def compare_table(rows: Sequence[Row]) -> Table:
     return table
 
 
-def placement_table(row: Row) -> Table:
+def placement_table(row: PlacementRow) -> Table:
     """One placement: how fast, how good, how it was found."""
-    pairs = {
+    pairs: dict[str, str | Text] = {
         "graph": f"{row['graph']}, {row['num_groups']} groups",
         "cluster": f"{row['cluster']}, {len(row['devices'])} devices",
         "method": row["method"] + _settings(row["settings"]),
@@ -104,7 +105,7 @@ def _conduct(row: Row) -> str:
     return f"{format_share(row['in_order'])} of pairs of ops in order, tensors: {waits}"
 
 
-def candidates_table(rows: Sequence[Row]) -> Table:
+def candidates_table(rows: Sequence[CandidateRow]) -> Table:
     """Placements that were run for real, the one that was kept stands out; see `keep_fastest`."""
     table = _table(
         "measured",
@@ -126,7 +127,7 @@ def candidates_table(rows: Sequence[Row]) -> Table:
     return table
 
 
-def evaluation_tables(policy: str, rows: Sequence[Row]) -> list[Table]:
+def evaluation_tables(policy: str, rows: Sequence[EvaluationRow]) -> list[Table]:
     """A policy and placers on many problems: a table a cluster, and one of the means.
 
     Args:
@@ -157,7 +158,7 @@ def evaluation_tables(policy: str, rows: Sequence[Row]) -> list[Table]:
     return [*tables, means]
 
 
-def _cluster_evaluation(policy: str, cluster: str, rows: Sequence[Row]) -> Table:
+def _cluster_evaluation(policy: str, cluster: str, rows: Sequence[EvaluationRow]) -> Table:
     means = {mean["method"]: mean["ratio"] for mean in geometric_means(rows)}
     methods = [method for method in means if method != "single"]
     table = _table(
@@ -225,7 +226,7 @@ def _settings(settings: Mapping[str, object]) -> str:
     return f" ({pairs})" if pairs else ""
 
 
-def device_table(rows: Sequence[Row]) -> Table:
+def device_table(rows: Sequence[DeviceRow]) -> Table:
     """What each device has of a placement; see `device_rows`."""
     table = _table(
         "", ["device", "kind", "groups", "ops", "work", "peak memory"], left=("device", "kind")
@@ -373,7 +374,7 @@ def format_peak(peaks: Sequence[int], limits: Sequence[int]) -> str:
     return f"{format_bytes(peaks[fullest])} of {format_bytes(limits[fullest])}"
 
 
-def format_fit(row: Row) -> Text:
+def format_fit(row: PlacementRow) -> Text:
     """Whether a placement is feasible, and if not, why."""
     if row["feasible"]:
         return Text("yes")
@@ -388,7 +389,7 @@ def format_flops(count: float) -> str:
     return f"{count:.4g} FLOP"
 
 
-def _ratio_cell(row: Row | None) -> str | Text:
+def _ratio_cell(row: EvaluationRow | None) -> str | Text:
     if row is None:
         return "-"
     return format_ratio(row["ratio"]) if row["feasible"] else Text("OOM", style="red")
@@ -398,7 +399,7 @@ def _optimum(gap: float | None) -> str:
     return "" if gap is None else f", at most {format_ratio(gap)} times the optimum"
 
 
-def _single(row: Row) -> str:
+def _single(row: PlacementRow) -> str:
     fits = "" if row["single_device_feasible"] else " if it had the memory"
     return f"the best single device{fits}"
 

@@ -2,14 +2,16 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from placeto.graph import Floats, Ints
 from placeto.objective import overflow
+from placeto.placement import Placement
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
 
@@ -88,6 +90,42 @@ class Incumbent:
         if max_evaluations is not None:
             return self.evaluations / max_evaluations
         return self.seconds / self.budget_seconds
+
+    def placement(
+        self,
+        method: str,
+        seed: int,
+        settings: Mapping[str, object] = MappingProxyType({}),
+        *,
+        interrupted: bool = False,
+    ) -> Placement:
+        """The best placement, and how it was found; there must be one.
+
+        Args:
+            method: what found it.
+            seed: where its random numbers started.
+            settings: that it was given.
+            interrupted: whether Ctrl-C ended it before its time.
+        """
+        assert self.devices is not None and self.peak_memory is not None
+        return Placement(
+            problem=self.problem,
+            devices=self.devices,
+            step_time=self.step_time,
+            peak_memory=self.peak_memory,
+            feasible=self.feasible,
+            method=method,
+            seed=seed,
+            settings=dict(settings),
+            evaluations=self.evaluations,
+            wall_seconds=self.seconds,
+            interrupted=interrupted,
+            lower_bound=self.lower_bound,
+            found_by=self.found_by or method,
+            trace=tuple(self.trace),
+            learning=tuple(self.learning),
+            candidates=tuple(reversed(self.recent)),
+        )
 
     def prove(self, seconds: float) -> None:
         """Takes note that no feasible placement's step time is below so many seconds."""

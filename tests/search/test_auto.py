@@ -133,7 +133,8 @@ def test_no_part_begins_once_the_placements_are_spent(nmt, evaluations):
         assert spent <= evaluations + nmt.num_devices
 
 
-def test_progress_is_evenly_spread_over_both_searches(nmt):
+def test_progress_is_evenly_spread_over_both_searches(nmt, monkeypatch):
+    monkeypatch.setattr(search, "CHUNK_SECONDS", 0.001)
     said = []
     now = iter(np.arange(0, 10, 0.0004))
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 32)

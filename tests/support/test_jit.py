@@ -6,7 +6,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
+from numba import types
 
 from placeto.support import jit
 
@@ -86,3 +89,77 @@ def test_all_that_kernels_are_made_of_is_looked_at() -> None:
             file = jit.PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
             file = file if file.exists() else file.with_suffix("") / "__init__.py"
             assert any(word in file.read_text() for word in jit.TELLING), f"{path}: {module}"
+
+
+def test_whole_numbers_of_any_kind_are_one_specialisation() -> None:
+    @jit.njit()
+    def doubled(number):
+        return 2 * number
+
+    @jit.njit()
+    def asked(narrow, wide):
+        return doubled(3), doubled(narrow[0]), doubled(wide), doubled(np.uint64(wide)), doubled(0.5)
+
+    assert asked(np.array([4], dtype=np.int32), 5) == (6, 8, 10, 10, 1.0)
+    assert doubled.signatures == [(types.int64,), (types.float64,)]
+
+
+def test_code_is_called_by_its_address() -> None:
+    @jit.njit()
+    def fill(array, number):
+        if number < 0:
+            raise ValueError("below 0")
+        array[:] = number
+
+    @jit.njit()
+    def call(address, array, number):
+        jit.call_at(address, (array, number))
+
+    array = np.zeros(3)
+    address = jit.address_of(fill, numba.typeof(array), types.int64)
+    call(address, array, 7)
+    assert array.tolist() == [7.0, 7.0, 7.0]
+    with pytest.raises(ValueError, match="below 0"):
+        call(address, array, -1)
+
+
+EVERYTHING = """
+import sys
+import gymnasium
+from numba.core.dispatcher import Dispatcher
+import placeto
+from placeto.cli import main
+for graph in ("nmt_small", "cifar10_small"):
+    for method in ("heft", "m-etf", "m-sct", "exact", "auto"):
+        groups = "6" if method == "exact" else "150"
+        options = ["--method", method, "--budget", "1", "--grouping", groups]
+        assert main(["place", graph, "--cluster", "k80x2-cpu", *options]) == 0
+env = gymnasium.make("DevicePlacement-v0", graph="nmt_small", cluster="k80x2")
+env.reset(seed=0)
+env.step(0)
+envs = gymnasium.make_vec("DevicePlacement-v0", num_envs=3, graph="nmt_small", cluster="k80x2")
+envs.reset(seed=0)
+envs.step(envs.action_space.sample())
+found = 0
+for name, module in list(sys.modules.items()):
+    if name.startswith("placeto."):
+        for each in vars(module).values():
+            if isinstance(each, Dispatcher) and each.py_func.__module__ == name:
+                found += bool(each.signatures)
+                if len(each.signatures) > 1:
+                    print("SEVERAL", name, each.py_func.__name__, each.signatures)
+print("FOUND", found)
+"""
+
+
+def test_every_compiled_function_has_one_specialisation(tmp_path: Path) -> None:
+    # Of what is read from a cache only the outermost function would be seen.
+    shown = subprocess.run(
+        [sys.executable, "-c", EVERYTHING],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+    ).stdout
+    assert [line for line in shown.splitlines() if line.startswith("SEVERAL")] == []
+    assert int(shown.rpartition("FOUND ")[2]) > 80

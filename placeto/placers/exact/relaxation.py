@@ -176,7 +176,8 @@ def _least_seconds(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
     longest = max(longest, _work(r, devices))
     order, tail = np.arange(num_ops), after - seconds
     longest = max(longest, _one_at_a_time(r, order, where, held, head, tail))
-    longest = max(longest, _one_at_a_time(r, order[::-1], where, held, head, tail))
+    backwards = np.arange(num_ops - 1, -1, -1)
+    longest = max(longest, _one_at_a_time(r, backwards, where, held, head, tail))
     return max(longest, _transfers(r, where, head + seconds, after))
 
 

@@ -12,7 +12,14 @@ from placeto.reports.page.device_time import DeviceSpans, device_spans
 from placeto.reports.page.group_layout import GroupLayout, lay_out
 from placeto.reports.page.others import Others, others, quick_placers
 from placeto.reports.page.sensitivity import Outcome, sensitivity
-from placeto.reports.rows import Baseline, Row, gap, placement_row, why_nothing_fits
+from placeto.reports.rows import (
+    Baseline,
+    CandidateRow,
+    PlacementRow,
+    gap,
+    placement_row,
+    why_nothing_fits,
+)
 from placeto.search.incumbent import Progress, silent
 from placeto.simulation import Schedule, memory_over_time, simulate
 from placeto.support.errors import PlacetoError
@@ -34,7 +41,7 @@ class Told:
     command: str
     grouping: str
     date: str = ""
-    measured: tuple[Row, ...] = ()
+    measured: tuple[CandidateRow, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +75,13 @@ class Report:
     seconds: float
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[PlacementRow]:
         """The choice and what others found, see `placement_row`, the fastest that fits first."""
         placements = (self.placement, *self.others.placements)
         ranked = sorted(placements, key=lambda each: (not each.feasible, each.step_time))
         grouping = self.told.grouping
         return [
-            placement_row(each, self.base, grouping) | {"chosen": each is self.placement}
+            {**placement_row(each, self.base, grouping), "chosen": each is self.placement}
             for each in ranked
         ]
 

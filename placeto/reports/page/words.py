@@ -7,7 +7,7 @@ import numpy as np
 
 from placeto.graph import Ints
 from placeto.reports.page.report import Report
-from placeto.reports.rows import Row
+from placeto.reports.rows import CandidateRow, PlacementRow
 from placeto.reports.tables import format_peak, format_ratio, format_share, format_time
 from placeto.support.units import format_bytes, format_seconds
 
@@ -50,11 +50,12 @@ def verdict(report: Report) -> list[str]:
         else f"At most {left:.1%} of it could be saved by another placement: "
         f"none that fits is below {format_seconds(bound)}."
     )
-    if not better["chosen"] and better["step_time"] < placement.step_time:
+    faster = better["step_time"]
+    if not better["chosen"] and faster is not None and faster < placement.step_time:
         found = (
             "found a faster one" if _kept(report) is None else "found a faster one by simulation"
         )
-        rest = f"{better['method']} {found}, {format_time(better['step_time'])}. {rest}"
+        rest = f"{better['method']} {found}, {format_time(faster)}. {rest}"
     elif report.one_device is not None and placement.method != "single":
         tried = "Nothing that was tried is faster than everything on it."
         return [f"One device is enough: {report.one_device} takes {step} a step.", tried, rest]
@@ -68,7 +69,7 @@ def verdict(report: Report) -> list[str]:
     return [f"{several}, {faster:.2f} times as fast as on the best single device.", rest]
 
 
-def _kept(report: Report) -> Row | None:
+def _kept(report: Report) -> CandidateRow | None:
     """The row of the placement that was kept, as it was the fastest when run; None if none ran."""
     return next((row for row in report.told.measured if row["kept"]), None)
 
@@ -140,7 +141,7 @@ def placers(report: Report) -> dict[str, Any]:
     }
 
 
-def _placer_row(row: Row, longest: float) -> dict[str, Any]:
+def _placer_row(row: PlacementRow, longest: float) -> dict[str, Any]:
     return {
         "name": row["method"],
         "part": row["found_by"] if row["found_by"] != row["method"] else "",
@@ -162,7 +163,7 @@ def _above(ratio: float) -> str:
     return f"{max(ratio - 1, 0.0):.1%}"
 
 
-def _fits(row: Row) -> str:
+def _fits(row: PlacementRow) -> str:
     if row["feasible"]:
         return "yes"
     return "no" if row["step_time"] is not None else "cannot run"
