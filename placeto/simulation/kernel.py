@@ -11,6 +11,9 @@ At every instant t the kernel does, in this order and until nothing is left to d
 This is the order in which Placeto's released simulator takes the events of one instant.
 """
 
+import copyreg
+from typing import Any
+
 import numba
 import numpy as np
 from numba import types
@@ -116,9 +119,18 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: 
     call_at(c.kernel, (c, s, until, record))
 
 
-def kernel_for(c: Compiled) -> int:
-    """Where the code that `advance` calls is."""
-    return address_of(_advance, numba.typeof(c), STATE, types.int64, types.int64)
+def with_kernel(c: Compiled) -> Compiled:
+    """The compiled problem with the address of the code that `advance` calls in this process."""
+    address = address_of(_advance, numba.typeof(c), STATE, types.int64, types.int64)
+    return c._replace(kernel=address)
+
+
+def _restored(*fields: Any) -> Compiled:
+    return with_kernel(Compiled(*fields))
+
+
+# A copy in another process calls the code that is there.
+copyreg.pickle(Compiled, lambda c: (_restored, tuple(c)))
 
 
 @lean

@@ -51,7 +51,7 @@ from placeto.simulation.compiled import (
     Int32s,
     Reduction,
 )
-from placeto.simulation.kernel import kernel_for
+from placeto.simulation.kernel import with_kernel
 from placeto.support.dags import compressed
 from placeto.support.jit import njit
 
@@ -160,7 +160,7 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
         kernel=0,
     )
     return Reduction(
-        c._replace(kernel=kernel_for(c)),
+        with_kernel(c),
         kept=kept,
         constants=constants,
         constant_source=position[merged],

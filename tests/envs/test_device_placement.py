@@ -1,3 +1,6 @@
+import pickle
+import subprocess
+import sys
 import warnings
 
 import gymnasium as gym
@@ -415,3 +418,16 @@ def test_penalty_is_summed_over_devices():
     problem = placeto.PlacementProblem(graph, make_cluster(2, memory=2**29), "none")
     outcomes = simulate_many(problem, np.array([[0, 1]]))
     assert penalised_time(problem, outcomes, 2.0)[0] == pytest.approx(1.0 + 2.0 * (0.5 + 1.5))
+
+
+def test_a_copy_goes_on_in_another_process(tmp_path):
+    """Where the code of the simulator is elsewhere."""
+    env = gym.make("DevicePlacement-v0", graph="nmt_small", cluster="k80x2", grouping=8)
+    env.reset(seed=0)
+    env.step(1)
+    copy = tmp_path / "env.pickle"
+    copy.write_bytes(pickle.dumps(env))
+    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).step(1)[1])"
+    run = [sys.executable, "-c", code, str(copy)]
+    shown = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert float(shown) == env.step(1)[1]
