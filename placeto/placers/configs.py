@@ -7,12 +7,10 @@ from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.placers.settings import Configurable
-from placeto.search.settings import NO_POLICY, SearchConfig
+from placeto.search.settings import COARSE_GROUPS, NO_POLICY, SearchConfig
 from placeto.support.errors import PlacetoError
 
-# Of the policies that ship, and as many groups as that has learned with.
-DEFAULT_POLICY = "placeto"
-COARSE_GROUPS = 128
+DEFAULT_POLICY = "placeto"  # of the policies that ship
 
 # Schedules follow the clock, the seed comes of the placer's generator, and no run is left.
 BY_THE_PLACER = ("updates", "seed", "checkpoint_every")

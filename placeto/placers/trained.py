@@ -11,7 +11,6 @@ from placeto.heuristics.initial import single_devices
 from placeto.models.agents import agent_of
 from placeto.models.settings import LearningConfig
 from placeto.models.stored import Trained
-from placeto.placers.configs import COARSE_GROUPS
 from placeto.placers.learned import trainer_for
 from placeto.search.incumbent import Incumbent
 from placeto.search.policy import (
@@ -21,6 +20,7 @@ from placeto.search.policy import (
     offer_greedy,
     scattered,
 )
+from placeto.search.settings import COARSE_GROUPS
 from placeto.support.errors import NotApplicable
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from placeto.support.errors import PlacetoError
 
 NO_POLICY = "none"
+COARSE_GROUPS = 128  # as many as the policy that ships has learned with
 MOST_CHAINS = 256
 USUAL_PLACEMENTS, MOST_HEAT = 100, 4.0  # a group, and how much hotter a longer search begins
 
@@ -45,7 +46,7 @@ class SearchConfig:
     chains: int = 0
     first_temperature: float = 0.02
     last_temperature: float = 0.0003
-    coarse_groups: int | None = 128
+    coarse_groups: int | None = COARSE_GROUPS
     coarse_ratio: float = 2.6
     coarse_share: float = 0.5
     refining_temperature: float = 0.005
