@@ -14,7 +14,7 @@ from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes
 from placeto.simulation.queues import DEVICE_ROW, PEAK
 from placeto.simulation.state import State
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 GIB = 2.0**30
 UNFIT = 1e15  # above every step time, and no more than bytes can be added to
@@ -29,7 +29,7 @@ def overflow(problem: PlacementProblem, peak_memory: Ints) -> NDArray[Any]:
     return over
 
 
-@njit(cache=True)
+@inner(cache=True)
 def overflow_so_far(s: State, memory_limit: Ints) -> float:  # pragma: no cover
     """Bytes over the limits of all devices, of a simulation on its way."""
     over = 0.0
@@ -64,7 +64,7 @@ def _penalise(
         found[row] = penalised(step_time[row], peak[row], limit, penalty)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def penalised(
     step_time: float, peak: Ints, limit: Ints, penalty: float
 ) -> float:  # pragma: no cover
@@ -81,7 +81,7 @@ def rank(step_time: float, over: float) -> float:  # pragma: no cover
     return UNFIT + over if over > 0 else step_time
 
 
-@njit(cache=True)
+@inner(cache=True)
 def search_cost(
     step_time: float, over: float, scale: float, whole: int
 ) -> float:  # pragma: no cover

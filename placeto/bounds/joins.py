@@ -21,7 +21,7 @@ from placeto.bounds.paths import move, raise_head
 from placeto.bounds.relaxed import Relaxed
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 ROUNDS = 6  # of raising one head
 MARGIN = 1e-12  # of a head, by which rounding may not raise it
@@ -81,7 +81,7 @@ def join_heads(relaxed: Relaxed, reach: int) -> Floats:  # pragma: no cover
     return heads
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _find_ancestors(relaxed: Relaxed, work: _Work, op: int, reach: int) -> int:  # pragma: no cover
     work.mark[op] = op
     count = 0
@@ -98,7 +98,7 @@ def _find_ancestors(relaxed: Relaxed, work: _Work, op: int, reach: int) -> int: 
     return count
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _refuted_until(
     relaxed: Relaxed, heads: Floats, work: _Work, op: int, c: int, count: int
 ) -> float:  # pragma: no cover
@@ -124,7 +124,7 @@ def _refuted_until(
         same_proof = min(same_proof, earliest)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _pass_forward(
     relaxed: Relaxed, heads: Floats, work: _Work, c: int, count: int
 ) -> None:  # pragma: no cover
@@ -161,7 +161,7 @@ def _pass_forward(
                 away[op, k] = max(away[op, k], ready)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _pass_backward(
     relaxed: Relaxed, work: _Work, last: int, c: int, count: int
 ) -> None:  # pragma: no cover
@@ -204,7 +204,7 @@ def _pass_backward(
                 away_to[before, k] = max(away_to[before, k], rest)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _force(
     relaxed: Relaxed, work: _Work, c: int, count: int, start: float
 ) -> tuple[bool, float]:  # pragma: no cover
@@ -224,7 +224,7 @@ def _force(
     return found, earliest
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _one_machine(relaxed: Relaxed, work: _Work, c: int, count: int) -> float:  # pragma: no cover
     """Seconds at which the forced ancestors can be over, infinite if one cannot be here."""
     release, held, delivery = np.empty(count), np.empty(count), np.empty(count)

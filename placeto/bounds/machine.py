@@ -3,7 +3,7 @@
 import numpy as np
 
 from placeto.graph import Floats, Ints
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 
 @njit(cache=True)
@@ -49,7 +49,7 @@ def one_machine(release: Floats, held: Floats, delivery: Floats) -> float:  # pr
     return longest
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _push(heap: Ints, size: int, op: int, rank: Floats) -> int:  # pragma: no cover
     """Adds an op to a heap with the highest rank first; returns the new size."""
     hole = size
@@ -60,7 +60,7 @@ def _push(heap: Ints, size: int, op: int, rank: Floats) -> int:  # pragma: no co
     return size + 1
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _pop(heap: Ints, size: int, rank: Floats) -> int:  # pragma: no cover
     """Takes the first op off a heap; returns the new size."""
     last = heap[size - 1]

@@ -4,7 +4,7 @@ import numpy as np
 
 from placeto.bounds.relaxed import Relaxed
 from placeto.graph import Floats
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 
 @njit(cache=True)
@@ -22,7 +22,7 @@ def path_heads(relaxed: Relaxed) -> Floats:  # pragma: no cover
     return heads
 
 
-@njit(cache=True)
+@inner(cache=True)
 def raise_head(relaxed: Relaxed, heads: Floats, op: int) -> None:  # pragma: no cover
     """Raises an op's heads to what its inputs and their heads imply."""
     group, seconds = relaxed.group, relaxed.seconds
@@ -42,7 +42,7 @@ def raise_head(relaxed: Relaxed, heads: Floats, op: int) -> None:  # pragma: no 
             heads[op, c] = max(heads[op, c], ready)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def move(relaxed: Relaxed, edge: int, source: int, target: int) -> float:  # pragma: no cover
     """Least seconds that an edge's tensor takes to another device, by classes."""
     return relaxed.bytes[edge] * relaxed.rate[source, target] + relaxed.latency[source, target]

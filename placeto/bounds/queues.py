@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from placeto.graph import Ints
 from placeto.problem import Bools, PlacementProblem
 from placeto.support.dags import compressed, topological_order
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 Words = NDArray[np.uint64]
 
@@ -139,17 +139,17 @@ def _behind(order: Ints, start: Ints, consumers: Ints, marked: Bools) -> Bools: 
     return behind
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _has(row: Words, bit: int) -> bool:  # pragma: no cover
     return (row[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1) != 0
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _add(row: Words, bit: int) -> None:  # pragma: no cover
     row[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _meet(one: Words, other: Words) -> bool:  # pragma: no cover
     meets = False
     for word in range(len(one)):
@@ -157,7 +157,7 @@ def _meet(one: Words, other: Words) -> bool:  # pragma: no cover
     return meets
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _join(row: Words, other: Words) -> None:  # pragma: no cover
     for word in range(len(row)):
         row[word] |= other[word]
@@ -201,7 +201,7 @@ def _pairs(steps: _Steps, ops: _Ops, chosen: Ints) -> tuple[Ints, Ints]:  # prag
     return first[:count], second[:count]
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _longer(values: Ints, least: int) -> Ints:  # pragma: no cover
     longer = np.empty(max(2 * len(values), least), np.int64)
     for index in range(len(values)):
@@ -209,7 +209,7 @@ def _longer(values: Ints, least: int) -> Ints:  # pragma: no cover
     return longer
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _over(
     steps: _Steps, ops: _Ops, members: Ints, local: Ints, before: Words
 ) -> _Group:  # pragma: no cover
@@ -245,7 +245,7 @@ def _over(
     return _Group(members, over, turn, timed)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _after(
     ops: _Ops, group: _Group, local: Ints, p: int, found: Ints, count: int
 ) -> int:  # pragma: no cover
@@ -281,7 +281,7 @@ def _after(
     return count
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _touch(ops: _Ops, op: int, tensor: int, local: Ints, row: Words) -> int:  # pragma: no cover
     """Adds to `row` the group's ops but `op` that produce or read a tensor.
 

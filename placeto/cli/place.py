@@ -16,6 +16,7 @@ from placeto.cli.arguments import (
     parse_settings,
 )
 from placeto.cli.candidates import keep_fastest, prepare
+from placeto.cli.compiling import compiling_beside
 from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
@@ -94,11 +95,12 @@ def run(arguments: Place) -> int:
     measuring = None
     if arguments.measure is not None:
         measuring = prepare(arguments.measure, problem, RuntimeSettings(order=arguments.order))
-    base = baseline(problem)
-    if base.infeasibility is not None:
-        note(base.infeasibility)
-    with progress(f"{method} on {problem.graph.name}") as report:
-        placement = place(problem, method, arguments.budget, arguments.seed, report, settings)
+    with compiling_beside():
+        base = baseline(problem)
+        if base.infeasibility is not None:
+            note(base.infeasibility)
+        with progress(f"{method} on {problem.graph.name}") as report:
+            placement = place(problem, method, arguments.budget, arguments.seed, report, settings)
     measured: list[CandidateRow] = []
     if measuring is not None and not placement.interrupted:
         if arguments.output is not None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from placeto.graph import Floats, Ints
 from placeto.grouping.disjoint_sets import root
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 # By how much a group's weight has to grow for its affinities to fall whatever the rounding.
 FELT = 1 + 1e-9
@@ -139,7 +139,7 @@ def contract(
                     heapq.heappush(heap, (pairs.score[pair], pairs.rank[pair], pair))
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _turn(pair: int, pairs: Pairs, groups: Groups) -> tuple[float, int]:  # pragma: no cover
     """A pair's score and rank as they are."""
     parent, share, least = groups
@@ -148,7 +148,7 @@ def _turn(pair: int, pairs: Pairs, groups: Groups) -> tuple[float, int]:  # prag
     return -affinity, min(a, b) * len(parent) + max(a, b)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _enter(heap: Any, pair: int, pairs: Pairs, groups: Groups) -> None:  # pragma: no cover
     """Gives a pair an entry in the heap, unless it has one that is not too late."""
     turn = _turn(pair, pairs, groups)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from placeto.graph import Ints
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 
 def numbered(labels: Ints) -> Ints:
@@ -52,7 +52,7 @@ def shared_keys(labels: Ints) -> Ints:
     return found
 
 
-@njit(cache=True)
+@inner(cache=True)
 def root(parent: Ints, item: int) -> int:  # pragma: no cover
     """The lowest member of an item's set; halves the paths that it walks."""
     while parent[item] != item:

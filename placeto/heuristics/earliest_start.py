@@ -17,7 +17,7 @@ from placeto.heuristics.costs import (
 from placeto.heuristics.list_schedule import ListSchedule
 from placeto.problem import Bools, PlacementProblem
 from placeto.support.dags import compressed
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 
 class _Groups(NamedTuple):
@@ -161,7 +161,7 @@ def _run(
                 _announce(target, groups, edges, startup, pace, s, coming)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _announce(
     group: int,
     groups: _Groups,
@@ -188,7 +188,7 @@ def _announce(
     heappush(coming, (urgent, group, num_devices))
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _choice(
     now: float, groups: _Groups, s: _State, ready: Any
 ) -> tuple[int, int]:  # pragma: no cover
@@ -231,13 +231,13 @@ def _choice(
     return best_group, best_device
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _has_room(group: int, device: int, groups: _Groups, s: _State) -> bool:  # pragma: no cover
     fits = groups.fixed[group] or s.room[device] >= groups.memory[group]
     return groups.preferred[group, device] and fits
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _has_room_somewhere(group: int, groups: _Groups, s: _State) -> bool:  # pragma: no cover
     for device in range(len(s.free)):  # noqa: SIM110 (numba knows no generators of such)
         if _has_room(group, device, groups, s):
@@ -245,7 +245,7 @@ def _has_room_somewhere(group: int, groups: _Groups, s: _State) -> bool:  # prag
     return False
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _anywhere(group: int, groups: _Groups, s: _State) -> int:  # pragma: no cover
     """A device for a group that no preferred one has room for."""
     chosen, roomiest, earliest = -1, -1, np.inf
@@ -261,7 +261,7 @@ def _anywhere(group: int, groups: _Groups, s: _State) -> int:  # pragma: no cove
     return chosen if chosen >= 0 else roomiest
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _next_time(now: float, s: _State, coming: Any) -> float:  # pragma: no cover
     """The next instant at which another pair may be able to start."""
     then = coming[0][0] if len(coming) > 0 else np.inf

@@ -8,7 +8,7 @@ from placeto.graph import Floats, Ints
 from placeto.heuristics.costs import forward_edges, free_room, without_choice
 from placeto.problem import Bools, PlacementProblem
 from placeto.support.dags import compressed
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 
 class ListSchedule(NamedTuple):
@@ -125,7 +125,7 @@ def _place(
     return device_of, finish
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:  # pragma: no cover
     """The first idle time of a device that holds so many seconds from `ready` on."""
     ends = gaps.end[device, : gaps.number[device]]
@@ -135,7 +135,7 @@ def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:  
     return gap
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _fill(
     gaps: _Gaps, device: int, gap: int, begin: float, finish: float
 ) -> None:  # pragma: no cover
@@ -159,7 +159,7 @@ def _fill(
         gaps.number[device] -= 1
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _transferred(
     device: int,
     sources: Ints,

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NotRequired, TypedDict
 
 import numpy as np
@@ -82,19 +83,24 @@ class Baseline:
     """What the placements of one problem are measured by.
 
     Attributes:
+        problem: what is placed.
         single: the best single device's placement; pins are obeyed.
-        lower_bound: seconds that no feasible placement's step time is below.
         infeasibility: why no placement fits in memory; None if that is not proven.
     """
 
+    problem: PlacementProblem
     single: Placement
-    lower_bound: float
     infeasibility: str | None = None
+
+    @cached_property
+    def lower_bound(self) -> float:
+        """Seconds that no feasible placement's step time is below; worked out when asked for."""
+        return lower_bound(self.problem)
 
 
 def baseline(problem: PlacementProblem) -> Baseline:
     """The best single device and the bounds of a problem."""
-    return Baseline(place(problem, "single"), lower_bound(problem), infeasibility(problem))
+    return Baseline(problem, place(problem, "single"), infeasibility(problem))
 
 
 def placement_row(placement: Placement, base: Baseline, grouping: str) -> PlacementRow:

@@ -82,11 +82,17 @@ def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: Sear
 @cache
 def prepare() -> None:
     """Runs every part once, on a small problem, so that it is compiled, or read from the cache."""
-    problem = PlacementProblem(synthetic_graph("layered", 0, "small"), load_cluster("k80x2"))
-    config = SearchConfig(
-        max_evaluations=PREPARING_EVALUATIONS, coarse_groups=problem.num_groups // 2
-    )
-    search(Incumbent(problem, math.inf), np.random.default_rng(0), config)
+    problem = small_problem()
+    coarse = problem.num_groups // 2
+    config = SearchConfig(max_evaluations=PREPARING_EVALUATIONS, coarse_groups=coarse)
+    # The policy last: another process may be compiling it.
+    for each in (replace(config, policy=NO_POLICY, coarse_groups=None), config):
+        search(Incumbent(problem, math.inf), np.random.default_rng(0), each)
+
+
+def small_problem() -> PlacementProblem:
+    """One that takes no time, on which everything there is to compile is used."""
+    return PlacementProblem(synthetic_graph("layered", 0, "small"), load_cluster("k80x2"))
 
 
 def _policy(incumbent: Incumbent, config: SearchConfig) -> Guide | None:

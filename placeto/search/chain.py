@@ -20,7 +20,7 @@ from placeto.simulation.compiled import Compiled, Int32s
 from placeto.simulation.kernel import advance
 from placeto.simulation.run import read
 from placeto.simulation.state import OPS, State, begin, view
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 # Columns of `Chain.numbers`: what the present placement costs, the best one's rank and step time,
 # placements simulated.
@@ -152,14 +152,14 @@ def run_chain(
             copy(peak, chain.best_peak)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def copy(source: Ints, target: Ints) -> None:  # pragma: no cover
     """Copies numbers; numba's slices take seconds to compile, for what they say if sizes differ."""
     for index in range(len(source)):
         target[index] = source[index]
 
 
-@njit(cache=True)
+@inner(cache=True)
 def same(one: Ints, other: Ints) -> bool:  # pragma: no cover
     """Whether all numbers are the same."""
     for index in range(len(one)):  # noqa: SIM110, numba's `all` needs a generator
@@ -168,7 +168,7 @@ def same(one: Ints, other: Ints) -> bool:  # pragma: no cover
     return True
 
 
-@njit(cache=True)
+@inner(cache=True)
 def raced_cost(
     c: Compiled,
     devices: Ints,

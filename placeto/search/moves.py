@@ -8,7 +8,7 @@ import numpy as np
 from placeto.graph import Ints
 from placeto.problem import Bools, PlacementProblem
 from placeto.support.dags import compressed
-from placeto.support.jit import njit
+from placeto.support.jit import inner
 
 
 class Move(IntEnum):
@@ -57,7 +57,7 @@ def neighbourhood(problem: PlacementProblem) -> Neighbourhood:
     )
 
 
-@njit(cache=True)
+@inner(cache=True)
 def propose(
     space: Neighbourhood, devices: Ints, kind: int, rng: np.random.Generator
 ) -> None:  # pragma: no cover
@@ -86,7 +86,7 @@ def propose(
         move_around(space, devices, kind, group, there, rng)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def move_around(
     space: Neighbourhood, devices: Ints, kind: int, group: int, there: int, rng: np.random.Generator
 ) -> None:  # pragma: no cover
@@ -114,7 +114,7 @@ def move_around(
             _put(space, devices, other, here)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _swap(
     space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
 ) -> None:  # pragma: no cover
@@ -128,7 +128,7 @@ def _swap(
             return
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _shift(
     space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
 ) -> None:  # pragma: no cover
@@ -150,7 +150,7 @@ def _shift(
         _put(space, devices, space.order[index], device)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _region(
     space: Neighbourhood,
     devices: Ints,
@@ -179,13 +179,13 @@ def _region(
     return region[:inside]
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _put(space: Neighbourhood, devices: Ints, group: int, device: int) -> None:  # pragma: no cover
     if space.allowed[group, device]:
         devices[group] = device
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _device_nearby(
     space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
 ) -> int:  # pragma: no cover
@@ -200,7 +200,7 @@ def _device_nearby(
     return chosen if count else _other_device(space, devices, group, rng)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _other_device(
     space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
 ) -> int:  # pragma: no cover
@@ -214,11 +214,11 @@ def _other_device(
     return chosen
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _size(num_groups: int, rng: np.random.Generator) -> int:  # pragma: no cover
     return int(2 * max(num_groups / 4, 1.0) ** rng.random())
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _below(number: int, rng: np.random.Generator) -> int:  # pragma: no cover
     return int(rng.random() * number)

@@ -20,7 +20,7 @@ from placeto.problem import Bools
 from placeto.search.moves import NUM_MOVES, Move, Neighbourhood, move_around
 from placeto.simulation.compiled import Compiled
 from placeto.simulation.state import State
-from placeto.support.jit import njit
+from placeto.support.jit import inner
 
 # Kinds of proposals: the moves, drawn evenly; then those of `GUIDED`, whose group and device the
 # policy chooses.
@@ -51,7 +51,7 @@ class Opinion(NamedTuple):
     choices: Bools  # (num_devices,)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def no_opinion(num_groups: int, num_devices: int) -> Opinion:  # pragma: no cover
     """Nothing was asked yet."""
     return Opinion(
@@ -67,14 +67,14 @@ def no_opinion(num_groups: int, num_devices: int) -> Opinion:  # pragma: no cove
     )
 
 
-@njit(cache=True)
+@inner(cache=True)
 def forget(opinion: Opinion) -> None:  # pragma: no cover
     """The schedule is another: what was asked is worth nothing."""
     opinion.known[:] = False
     opinion.surveyed[0] = False
 
 
-@njit(cache=True)
+@inner(cache=True)
 def draw_kind(
     tried: Floats, gained: Floats, kinds: int, evenly: float, rng: np.random.Generator
 ) -> int:  # pragma: no cover
@@ -100,7 +100,7 @@ def draw_kind(
     return kinds - 1
 
 
-@njit(cache=True)
+@inner(cache=True)
 def propose_guided(
     c: Compiled,
     guide: Guide,
@@ -151,7 +151,7 @@ def propose_guided(
         move_around(space, devices, kind, group, there, rng)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _ask(
     c: Compiled,
     guide: Guide,

@@ -20,11 +20,10 @@ def offer_heuristic(incumbent: Incumbent, rng: np.random.Generator, name: str) -
     heuristic = HEURISTICS[name]
     left = max(incumbent.budget_seconds - incumbent.seconds, 0.0)
     for batch in heuristic.placements(incumbent.problem, rng, left, incumbent.progress):
-        if heuristic.repaired:
-            for devices in batch:
-                offer_repaired(incumbent, devices)
-        else:
-            incumbent.offer_many(batch)
+        # One by one: to run a few over all cores is not worth compiling that.
+        offer = offer_repaired if heuristic.repaired else Incumbent.offer
+        for devices in batch:
+            offer(incumbent, devices)
         if incumbent.expired:
             return
 

@@ -39,13 +39,6 @@ from placeto.simulation.compiled import (
     Compiled,
 )
 from placeto.simulation.outputs import finish_in_group, hand_to_bundle
-from placeto.simulation.prefetch import (
-    AHEAD,
-    LARGE,
-    TURNS_AHEAD,
-    ask_for_op,
-    ask_for_outputs,
-)
 from placeto.simulation.queues import (
     AT_HAND,
     CHANNEL_ROW,
@@ -92,10 +85,10 @@ from placeto.simulation.state import (
     TRANSFER_ROW,
     State,
 )
-from placeto.support.jit import address_of, call_at, njit
+from placeto.support.jit import address_of, call_at, inner, njit
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@inner(cache=True, _nrt=False, forceinline=True)
 def arrive(
     device_ints: Ints, device_reals: Floats, device: int, now: float
 ) -> tuple[int, bool]:  # pragma: no cover
@@ -113,7 +106,7 @@ def arrive(
     return finished, True
 
 
-@lean
+@njit(cache=True, _nrt=False)
 def advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: no cover
     """Simulates from where a state stands, see `_advance`, compiled once for all who call it."""
     call_at(c.kernel, (c, s, until, record))
@@ -168,7 +161,6 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma:
     now = clock[0]
     # Whether the instant is about one device only, which that is, and when the others are due.
     alone, only, second = False, -1, np.inf
-    large = len(missing) > LARGE
 
     while remaining > until:
         next_event = event_times[0] if num_events > 0 else np.inf
@@ -415,17 +407,8 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma:
                     )
                 else:
                     device_ints[u(at + HEAD)] = head + 1
-                    if large:
-                        later = ready[u(head + TURNS_AHEAD)]
-                        ask_for_op(op_rows, op_seconds, num_kinds, later)
                 device_ints[u(at + MEMORY)] += op_bytes[u(OP_WORDS * op + ALLOCATES)]
                 grew = True
-                if large:
-                    ask_for_op(op_rows, op_seconds, num_kinds, op + AHEAD)
-                    ask_for_outputs(
-                        op_rows, missing, local, held, slots, crossing_rows, bundle_rows, bundled,
-                        device_of, first_crossing, op,
-                    )  # fmt: skip
                 seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
                 if ops_wanted:
                     op_start[u(op)] = now

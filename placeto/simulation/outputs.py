@@ -14,10 +14,10 @@ from placeto.simulation.compiled import (
     Int32s,
 )
 from placeto.simulation.queues import DEVICE_ROW, MEMORY, ReadyQueues, enqueue, u
-from placeto.support.jit import njit
+from placeto.support.jit import inner
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@inner(cache=True, _nrt=False, forceinline=True)
 def finish_in_group(
     op_rows: Int32s,
     op_bytes: Ints,
@@ -54,7 +54,7 @@ def finish_in_group(
             enqueue(queues, ready_since, device, consumer, now)
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@inner(cache=True, _nrt=False, forceinline=True)
 def hand_to_bundle(
     bundle_rows: Int32s,
     bundled: Int32s,

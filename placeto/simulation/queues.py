@@ -11,7 +11,7 @@ import numpy as np
 
 from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import Int32s
-from placeto.support.jit import njit
+from placeto.support.jit import inner
 
 # Columns of `State.device_ints`: positions in the device's row of `State.ready` (the next op, the
 # end, the first op of the last instant, the end of those of instant 0), the heap's root, the op
@@ -35,7 +35,7 @@ ReadyQueues = tuple[Ints, Floats, Int32s, Int32s, Int32s]
 u = np.uint64
 
 # Without reference counting, which is most of what calling these would cost; they keep no array.
-lean = njit(cache=True, _nrt=False)
+lean = inner(cache=True, _nrt=False)
 
 
 @lean
@@ -97,7 +97,7 @@ def heap_rest(links: Int32s, since: Floats, keys: Int32s, root: int) -> int:  # 
     return rest
 
 
-@njit(cache=True, _nrt=False, forceinline=True)
+@inner(cache=True, _nrt=False, forceinline=True)
 def enqueue(
     queues: ReadyQueues, since: Floats, device: int, op: int, now: float
 ) -> None:  # pragma: no cover

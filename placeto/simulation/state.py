@@ -35,7 +35,7 @@ from placeto.simulation.queues import (
     SOURCE,
     TAIL,
 )
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 # What is wanted of a simulation: step time and peak memory; when groups start; when ops start, too.
 STEP, GROUPS, OPS = range(3)
@@ -96,7 +96,7 @@ _KINDS = {
 STATE = types.NamedTuple([_KINDS[hint] for hint in get_type_hints(State).values()], State)
 
 
-@njit(cache=True, inline="always")
+@inner(cache=True, inline="always")
 def _cut(buffer: Any, size: int) -> Any:  # pragma: no cover
     """The first `size` entries, and the rest."""
     return buffer[:size], buffer[size:]

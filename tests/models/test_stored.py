@@ -201,8 +201,9 @@ def test_reading_and_scoring_load_no_framework(folder):
         f"stored = read_placeto({str(folder)!r});"
         "table = embedding_of(stored.arrays, group_graph(generator.diamond()), 2);"
         "x = np.zeros((2, PAIR_FEATURES), np.float32); y = np.zeros(GROUP_FEATURES, np.float32);"
-        "logits = np.ones(2);"
-        "score(weights_of(stored.arrays), x, y, table[0], np.ones(2, bool), logits);"
+        "from tests.compiled import from_python; logits = np.ones(2);"
+        "weights = weights_of(stored.arrays);"
+        "from_python(score)(weights, x, y, table[0], np.ones(2, bool), logits);"
         "assert (logits == 0).all();"
         f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
     )

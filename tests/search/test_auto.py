@@ -350,4 +350,4 @@ def test_preparing_runs_every_part(monkeypatch):
     for name in [*first, "coarser_incumbent", *then]:
         monkeypatch.setattr(module, name, noted(name))
     prepare.__wrapped__()
-    assert ran == [*first, "coarser_incumbent", *first, *then, "anneal"]
+    assert ran == [*first, "anneal", *first, "coarser_incumbent", *first, *then, "anneal"]

@@ -9,6 +9,7 @@ import pytest
 from placeto import PlacementProblem, load_cluster, simulate
 from placeto.heuristics.initial import all_on
 from placeto.objective import search_costs
+from placeto.search import moves, proposals
 from placeto.search.chain import (
     EVALUATIONS,
     EVENLY,
@@ -20,12 +21,15 @@ from placeto.search.chain import (
     run_chain,
 )
 from placeto.search.chains import unguided
-from placeto.search.moves import NUM_MOVES, neighbourhood, propose
-from placeto.search.proposals import draw_kind
+from placeto.search.moves import NUM_MOVES, neighbourhood
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import buffers
 from placeto.zoo.synthetic import synthetic_graph
 from tests.builders import make_cluster, make_graph, make_problem
+from tests.compiled import from_python
+
+propose = from_python(moves.propose)
+draw_kind = from_python(proposals.draw_kind)
 
 
 def looks(problem, schedule):

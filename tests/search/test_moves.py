@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto.search.moves import Move, neighbourhood, propose
+from placeto.search import moves
+from placeto.search.moves import Move, neighbourhood
 from tests.builders import make_cluster, make_graph, make_problem
+from tests.compiled import from_python
 from tests.strategies import pinned
+
+propose = from_python(moves.propose)
 
 SEEDS = st.integers(0, 2**32 - 1)
 

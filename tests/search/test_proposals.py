@@ -5,24 +5,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placeto.models.placeto import scoring
 from placeto.models.placeto.play import play
-from placeto.models.placeto.scoring import score
+from placeto.search import proposals
 from placeto.search.chains import unguided
 from placeto.search.moves import Move, neighbourhood
-from placeto.search.proposals import (
-    GUIDED,
-    draw_kind,
-    forget,
-    no_opinion,
-    propose_guided,
-)
+from placeto.search.proposals import GUIDED
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import read
 from placeto.simulation.state import OPS, begin, buffers, view
 from tests.builders import make_cluster, make_graph, make_problem
+from tests.compiled import from_python
 from tests.models.placeto.pairs import drawn_policy, guide_of
 from tests.strategies import allowed_placements, pinned
+
+draw_kind = from_python(proposals.draw_kind)
+forget = from_python(proposals.forget)
+no_opinion = from_python(proposals.no_opinion)
+propose_guided = from_python(proposals.propose_guided)
+score = from_python(scoring.score)
 
 
 @pytest.fixture(scope="module")

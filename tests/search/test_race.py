@@ -8,12 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto.objective import search_costs
-from placeto.search.chain import LOOKS, raced_cost
+from placeto.search import chain
+from placeto.search.chain import LOOKS
 from placeto.simulation import simulate_many
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import buffers, view
 from tests.builders import make_cluster, make_graph, make_problem
+from tests.compiled import from_python
 from tests.strategies import large_placed
+
+raced_cost = from_python(chain.raced_cost)
 
 NO_PACE = np.full(LOOKS, np.inf)
 

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placeto.simulation import queues
 from placeto.simulation.queues import (
     CHANNEL_ROW,
     DEVICE_ROW,
@@ -15,14 +16,16 @@ from placeto.simulation.queues import (
     LATEST_AT,
     ROOT,
     TAIL,
-    enqueue,
-    heap_insert,
-    heap_rest,
-    next_transfer,
-    pop,
-    push,
-    request,
 )
+from tests.compiled import from_python
+
+enqueue = from_python(queues.enqueue)
+heap_insert = from_python(queues.heap_insert)
+heap_rest = from_python(queues.heap_rest)
+next_transfer = from_python(queues.next_transfer)
+pop = from_python(queues.pop)
+push = from_python(queues.push)
+request = from_python(queues.request)
 
 INSTANTS = st.sampled_from([0.0, 0.5, 1.0])
 ITEMS = st.lists(st.tuples(INSTANTS, st.integers(0, 5)), max_size=60)

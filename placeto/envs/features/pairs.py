@@ -45,7 +45,7 @@ from placeto.simulation.state import (
     State,
 )
 from placeto.support.dags import compressed
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 Features = NDArray[np.float32]
 
@@ -190,14 +190,14 @@ def log_shares(shares: Floats) -> Floats:
     return values
 
 
-@njit(cache=True)
+@inner(cache=True)
 def squash(share: float) -> float:  # pragma: no cover
     """A share of the step, with its sign, so that thousandths and tenths can both be told apart."""
     value: float = np.log1p(SHARPNESS * abs(share)) / np.log1p(SHARPNESS)
     return value if share >= 0 else -value
 
 
-@njit(cache=True, error_model="numpy")
+@inner(cache=True, error_model="numpy")
 def survey(
     c: Compiled, w: Wiring, s: State, step_time: float, busy: Floats, load: Floats
 ) -> None:  # pragma: no cover
@@ -244,13 +244,13 @@ def survey(
             copy = s.copies[COPY_ROW * copy + NEXT_COPY]
 
 
-@njit(cache=True)
+@inner(cache=True)
 def worked(busy: Floats, device: int, begin: float, end: float) -> float:  # pragma: no cover
     """Seconds that a device works between two times, given in parts of the step (`BINS`)."""
     return _worked_until(busy, device, end) - _worked_until(busy, device, begin)
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _worked_until(busy: Floats, device: int, time: float) -> float:  # pragma: no cover
     time = min(max(time, 0.0), float(BINS))
     part = min(int(time), BINS - 1)
@@ -259,7 +259,7 @@ def _worked_until(busy: Floats, device: int, time: float) -> float:  # pragma: n
     return value
 
 
-@njit(cache=True)
+@inner(cache=True)
 def first_start(c: Compiled, s: State, bundle: int) -> float:  # pragma: no cover
     """When the first consumer in a bundle starts, in seconds."""
     start = np.inf
@@ -271,7 +271,7 @@ def first_start(c: Compiled, s: State, bundle: int) -> float:  # pragma: no cove
     return start
 
 
-@njit(cache=True)
+@inner(cache=True)
 def read_on(
     c: Compiled, s: State, tensor: int, until: int, but: int, device: int
 ) -> bool:  # pragma: no cover
@@ -282,7 +282,7 @@ def read_on(
     return False
 
 
-@njit(cache=True, error_model="numpy")
+@inner(cache=True, error_model="numpy")
 def _inputs(
     c: Compiled, w: Wiring, s: State, share: float, group: int, device: int, visited: Bools,
     x: Features,
@@ -322,7 +322,7 @@ def _inputs(
     x[Pair.INPUT_SHARE_VISITED] = made_there / everything if everything > 0 else 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@inner(cache=True, error_model="numpy")
 def _outputs(
     c: Compiled, w: Wiring, s: State, share: float, group: int, device: int, visited: Bools,
     x: Features,
@@ -363,7 +363,7 @@ def _outputs(
     x[Pair.OUTPUT_SHARE_VISITED] = read_there / everything if everything > 0 else 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@inner(cache=True, error_model="numpy")
 def _company(
     c: Compiled, w: Wiring, s: State, step_time: float, busy: Floats, group: int, device: int,
     x: Features,
@@ -390,7 +390,7 @@ def _company(
     return first
 
 
-@njit(cache=True, error_model="numpy")
+@inner(cache=True, error_model="numpy")
 def observe(
     c: Compiled,
     w: Wiring,

@@ -26,7 +26,7 @@ from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import read
 from placeto.simulation.state import OPS, begin, borrowed, view
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 NOT_FORCED: Ints = np.empty((0, 0), dtype=np.int64)
 
@@ -178,7 +178,7 @@ def play(
     )
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _alike(x: Features, device: int, other: int) -> bool:  # pragma: no cover
     for feature in range(x.shape[1]):  # noqa: SIM110, numba's `all` needs a generator
         if x[device, feature] != x[other, feature]:
@@ -186,7 +186,7 @@ def _alike(x: Features, device: int, other: int) -> bool:  # pragma: no cover
     return True
 
 
-@njit(cache=True)
+@inner(cache=True)
 def distinct(x: Features, allowed: Bools, choices: Bools) -> None:  # pragma: no cover
     """Of devices that nothing tells apart only the first is a choice.
 
@@ -205,7 +205,7 @@ def distinct(x: Features, allowed: Bools, choices: Bools) -> None:  # pragma: no
                 choices[device] = False
 
 
-@njit(cache=True)
+@inner(cache=True)
 def prefer(x: Features, device: int, choices: Bools) -> None:  # pragma: no cover
     """Makes a device the choice among those that nothing tells apart from it."""
     for other in range(len(x)):

@@ -9,7 +9,7 @@ from placeto.envs.features.groups import GroupGraph
 from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, Features
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools
-from placeto.support.jit import njit
+from placeto.support.jit import inner
 
 
 class Weights(NamedTuple):
@@ -63,7 +63,7 @@ def embedding_of(arrays: Mapping[str, Features], graph: GroupGraph, rounds: int)
     return table
 
 
-@njit(cache=True, fastmath=True)
+@inner(cache=True, fastmath=True)
 def score(
     n: Weights, x: Features, y: Features, z: Features, allowed: Bools, logits: Floats
 ) -> None:  # pragma: no cover

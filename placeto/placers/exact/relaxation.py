@@ -9,7 +9,7 @@ from placeto.bounds.memory import group_parameters, least_memory
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools, PlacementProblem
 from placeto.support.dags import compressed
-from placeto.support.jit import njit
+from placeto.support.jit import inner, njit
 
 UNPLACED = -1
 
@@ -130,7 +130,7 @@ def bounds(r: Relaxation, many: Ints) -> tuple[Floats, Ints]:  # pragma: no cove
     return seconds, excess
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _least_excess(r: Relaxation, devices: Ints) -> int:  # pragma: no cover
     total = 0
     for device in range(len(r.memory_limit)):
@@ -143,7 +143,7 @@ def _least_excess(r: Relaxation, devices: Ints) -> int:  # pragma: no cover
     return total
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _least_seconds(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     op_group, producer, consumer, edge_bytes = r.op_group, r.producer, r.consumer, r.edge_bytes
@@ -181,7 +181,7 @@ def _least_seconds(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
     return max(longest, _transfers(r, where, head + seconds, after))
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _work(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
     """Weighted work of the devices; of an unplaced group, where it weighs least."""
     most = 0.0
@@ -195,7 +195,7 @@ def _work(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
     return most
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _one_at_a_time(
     r: Relaxation, order: Ints, where: Ints, held: Floats, head: Floats, tail: Floats
 ) -> float:  # pragma: no cover
@@ -218,7 +218,7 @@ def _one_at_a_time(
     return longest
 
 
-@njit(cache=True)
+@inner(cache=True)
 def _transfers(
     r: Relaxation, where: Ints, finish: Floats, after: Floats
 ) -> float:  # pragma: no cover

@@ -5,19 +5,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from placeto import PlacementProblem
-from placeto.envs.features.pairs import (
-    BINS,
-    GROUP_FEATURES,
-    PAIR_FEATURES,
-    TINY,
-    observe,
-    survey,
-    wiring,
-)
+from placeto.envs.features import pairs
+from placeto.envs.features.pairs import BINS, GROUP_FEATURES, PAIR_FEATURES, TINY, wiring
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import read
 from placeto.simulation.state import OPS, begin, borrowed, view
+from tests.compiled import from_python
+
+observe = from_python(pairs.observe)
+survey = from_python(pairs.survey)
 
 
 def observed(

@@ -13,10 +13,14 @@ from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph
 from placeto.envs import generator
 from placeto.envs.features.groups import GROUP_ATTRIBUTES, group_graph
 from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES
+from placeto.models.placeto import scoring
 from placeto.models.placeto.network import PlacetoPolicy, PlacetoShape
-from placeto.models.placeto.scoring import embedding_of, score
+from placeto.models.placeto.scoring import embedding_of
 from tests.builders import make_cluster, make_graph, make_problem
+from tests.compiled import from_python
 from tests.strategies import problems
+
+score = from_python(scoring.score)
 
 SMALL = PlacetoShape(hidden=7, embedding=3, width=5, rounds=2)
 
