@@ -1,25 +1,19 @@
-"""Training runs: a directory that a run fills, and goes on from after any end."""
+"""Training runs in a directory that can go on from any end."""
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from placeto import cluster as clusters
-from placeto import graph as graphs
 from placeto.models.agent import Teacher
 from placeto.models.settings import LearningConfig
-from placeto.models.stored import save_policy, write_document
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
 from placeto.support.errors import PlacetoError
-from placeto.support.files import read_json, write_bytes
 from placeto.support.units import format_seconds
-from placeto.training.checkpoint import load_state, remove_leftovers, save_state
-from placeto.training.events import Log, event_log
+from placeto.training.directory import STATE, RunDirectory
+from placeto.training.events import Log
+from placeto.training.identity import identity_of
 from placeto.training.trainer import Trainer, UpdateReport
 from placeto.training.validation import Validation
 
@@ -44,10 +38,8 @@ def train(
 ) -> Trainer:
     """Trains a policy in a run directory, or goes on with the run that is in it.
 
-    The directory holds `config.json`, `metrics.jsonl` (a line an update), TensorBoard events (if
-    tensorboard is installed), `policy.safetensors` with `policy.json`, and `trainer.pt`. What is
-    not appended to is replaced whole, so that a kill at any moment leaves the last checkpoint, and
-    a run that is continued ends as one that was never stopped.
+    For what the directory holds see `RunDirectory`. A run that is continued ends as one that was
+    never stopped.
 
     With problems to validate on, `policy.safetensors` holds the best policy by them of every
     `checkpoint_every` updates and of the end, and `policy.json` how good it is (`validated`);
@@ -75,38 +67,20 @@ def train(
             what it should be validated on.
         KeyboardInterrupt: after the state of the last whole update was written.
     """
-    directory = Path(directory)
     trainer = make_trainer(problems, config, evaluate, teacher=teacher)
-    resolved = _resolved(problems, config, validation) | dict(scheme)
+    run = identity_of(problems, config, validation) | dict(scheme)
     validator = None
     if validation:
         validator = Validation(validation, config, evaluate, trainer.policy)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        _check_same_run(directory, resolved)
-        state = load_state(directory)
-        if state is not None:
-            _restore(directory, trainer, validator, state)
+        folder = RunDirectory(Path(directory), run)
+        _restore(folder, trainer, validator)
         if trainer.updates < config.updates or _due(trainer, validator):
-            remove_leftovers(directory)
-            write_document(directory / "config.json", resolved)
-            _run(trainer, validator, directory, resolved, progress, watch)
+            watch = watch or (lambda report, left: progress(progress_line(report, left)))
+            _run(trainer, validator, folder, progress, watch)
     except OSError as error:
         raise PlacetoError(f"{directory}: cannot be written: {error.strerror}") from error
     return trainer
-
-
-def _restore(
-    directory: Path, trainer: Trainer, validator: Validation | None, state: dict[str, Any]
-) -> None:
-    try:
-        trainer.restore(state)
-        if validator is not None:
-            validator.restore(state.get("validation"))
-    except PlacetoError as error:
-        raise PlacetoError(
-            f"{directory / 'trainer.pt'}: {error}; give another directory to start anew"
-        ) from error
 
 
 def progress_line(report: UpdateReport, seconds_left: float) -> str:
@@ -122,44 +96,59 @@ def progress_line(report: UpdateReport, seconds_left: float) -> str:
 def _run(
     trainer: Trainer,
     validator: Validation | None,
-    directory: Path,
-    resolved: dict[str, Any],
+    folder: RunDirectory,
     progress: Progress,
-    watch: Watch | None,
+    watch: Watch,
 ) -> None:
     """Trains to the last update; leaves a checkpoint, whatever ends it."""
-    config, path = trainer.config, directory / "metrics.jsonl"
-    _cut(path, trainer.updates)
-    began, done = time.monotonic(), trainer.updates
-    names = _tags(trainer.problems)
+    config, done, began = trainer.config, trainer.updates, time.monotonic()
+    tags = _tags(trainer.problems)
     state = trainer.state()
     try:
-        with path.open("a") as metrics, event_log(directory, done + 1) as log:
+        with folder.open(done) as (write, log):
             # An earlier part of the run may have ended while it was validated.
             _validate(trainer, validator, progress, log)
             while trainer.updates < config.updates:
                 report = trainer.step()
-                values = asdict(report)
-                metrics.write(json.dumps(values) + "\n")
-                metrics.flush()
-                scalars = {key: values[key] for key in values if isinstance(values[key], float)}
-                tag = names[report.graph, report.cluster]
-                log(report.update, {f"{tag}/{key}": scalars[key] for key in scalars})
+                write(report, tags[report.graph, report.cluster])
                 state = trainer.state()
                 each = (time.monotonic() - began) / (trainer.updates - done)
-                left = each * (config.updates - trainer.updates)
-                if watch is None:
-                    progress(progress_line(report, left))
-                else:
-                    watch(report, left)
+                watch(report, each * (config.updates - trainer.updates))
                 _validate(trainer, validator, progress, log)
                 if trainer.updates % config.checkpoint_every == 0:
-                    _checkpoint(directory, trainer, validator, state, resolved)
+                    _save(folder, trainer, validator, state)
     finally:
         # An interrupt leaves the trainer anywhere in an update; `state` is of the last whole one.
         trainer.restore(state)
-        _checkpoint(directory, trainer, validator, state, resolved)
-        _cut(path, trainer.updates)
+        _save(folder, trainer, validator, state)
+        folder.cut(trainer.updates)
+
+
+def _restore(folder: RunDirectory, trainer: Trainer, validator: Validation | None) -> None:
+    state = folder.state()
+    if state is None:
+        return
+    try:
+        trainer.restore(state)
+        if validator is not None:
+            validator.restore(state.get("validation"))
+    except PlacetoError as error:
+        raise PlacetoError(
+            f"{folder.path / STATE}: {error}; give another directory to start anew"
+        ) from error
+
+
+def _save(
+    folder: RunDirectory, trainer: Trainer, validator: Validation | None, state: dict[str, Any]
+) -> None:
+    """A checkpoint of the run, with the policy that it has to show."""
+    if validator is not None:
+        state = state | {"validation": validator.state()}
+    if validator is None or validator.best is None:
+        folder.save(state, trainer.policy, {"updates": trainer.updates})
+    else:
+        card = {"updates": validator.best.updates, "validated": validator.card()}
+        folder.save(state, validator.best_policy(), card)
 
 
 def _tags(problems: Sequence[PlacementProblem]) -> dict[tuple[str, str], str]:
@@ -187,116 +176,3 @@ def _validate(trainer: Trainer, validator: Validation | None, progress: Progress
         f"update {found.updates}: {found.ratio:.4f} of one device on {len(found.ratios)} "
         f"validation problems; best {validator.best.ratio:.4f} at update {validator.best.updates}"
     )
-
-
-def _resolved(
-    problems: Sequence[PlacementProblem],
-    config: LearningConfig,
-    validation: Sequence[PlacementProblem],
-) -> dict[str, Any]:
-    """What names a run; `validation` only where there is some."""
-    chosen_by = {"validation": _described(validation)} if validation else {}
-    return {"problems": _described(problems), **chosen_by, "training": config.to_document()}
-
-
-def _described(problems: Sequence[PlacementProblem]) -> list[dict[str, Any]]:
-    names = [(problem.graph.name, problem.cluster.name) for problem in problems]
-    for graph, cluster in names:
-        if names.count((graph, cluster)) > 1:
-            raise PlacetoError(
-                f"two graphs are called {graph!r} on cluster {cluster!r}; names must be unique"
-            )
-    return [
-        {
-            "graph": problem.graph.name,
-            "cluster": problem.cluster.name,
-            "ops": problem.graph.num_ops,
-            "groups": problem.num_groups,
-            "devices": problem.num_devices,
-            "digest": _digest(problem),
-        }
-        for problem in problems
-    ]
-
-
-def _digest(problem: PlacementProblem) -> str:
-    """A number that is another for another problem, were its names and sizes the same."""
-    documents = [graphs.to_document(problem.graph), clusters.to_document(problem.cluster)]
-    parts = [json.dumps(documents).encode(), problem.op_group.tobytes(), problem.allowed.tobytes()]
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
-
-
-def _check_same_run(directory: Path, resolved: dict[str, Any]) -> None:
-    """Makes sure that what the directory holds, if anything, is a checkpoint of this run."""
-    path = directory / "config.json"
-    if not path.exists():
-        for name in ("trainer.pt", "policy.json", "metrics.jsonl"):
-            if (directory / name).exists():
-                raise PlacetoError(
-                    f"{directory}: holds {name} but no config.json, so no run to go on with; "
-                    "give another directory"
-                )
-        return
-    before = read_json(path)
-    card = directory / "policy.json"
-    if card.exists() and not (directory / "trainer.pt").exists():
-        # A kill between the two files of the first checkpoint leaves this, too.
-        updates = read_json(card).get("updates")
-        if not isinstance(updates, int) or updates > resolved["training"]["checkpoint_every"]:
-            raise PlacetoError(
-                f"{directory}: holds a policy but no trainer.pt to go on from, and would lose it; "
-                "give another directory"
-            )
-    if before.get("problems") != resolved["problems"]:
-        raise PlacetoError(
-            f"{directory}: holds a run on other graphs, another grouping or another cluster; "
-            "give the same, or another directory"
-        )
-    if before.get("validation") != resolved.get("validation"):
-        raise PlacetoError(
-            f"{directory}: holds a run with other validation graphs; give the same, or another "
-            "directory"
-        )
-    if before.get("scheme") != resolved.get("scheme"):
-        raise PlacetoError(
-            f"{directory}: holds a run with {_said(before)}, not {_said(resolved)}; give the same, "
-            "or another directory"
-        )
-    old, new = before.get("training"), resolved["training"]
-    if not isinstance(old, dict):
-        raise PlacetoError(f"{path}: training is {old!r}, expected the settings of a run")
-    for key in new:
-        if key != "updates" and old.get(key) != new[key]:
-            raise PlacetoError(
-                f"{directory}: holds a run with {key} = {old.get(key)!r}, not {new[key]!r}; "
-                "give the same, or another directory"
-            )
-
-
-def _said(resolved: Mapping[str, Any]) -> str:
-    scheme = resolved.get("scheme") or {"mode": "synchronous"}
-    return ", ".join(f"{key} {value}" for key, value in scheme.items())
-
-
-def _checkpoint(
-    directory: Path,
-    trainer: Trainer,
-    validator: Validation | None,
-    state: dict[str, Any],
-    resolved: dict[str, Any],
-) -> None:
-    if validator is None or validator.best is None:
-        save_policy(directory, trainer.policy, resolved | {"updates": trainer.updates})
-    else:
-        card = {"updates": validator.best.updates, "validated": validator.card()}
-        save_policy(directory, validator.best_policy(), resolved | card)
-    if validator is not None:
-        state = state | {"validation": validator.state()}
-    save_state(directory, state)
-
-
-def _cut(metrics: Path, updates: int) -> None:
-    """Leaves the metrics of the first `updates` updates: later ones are made again."""
-    lines = metrics.read_bytes().splitlines(keepends=True) if metrics.exists() else []
-    if len(lines) > updates:
-        write_bytes(metrics, b"".join(lines[:updates]))

@@ -4,7 +4,6 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from textwrap import shorten
 from typing import Any
 
@@ -18,8 +17,8 @@ from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, Outcomes, simulate_many
 from placeto.support.errors import PlacetoError
-from placeto.training import ppo
-from placeto.training.reinforce import Baselines, policy_gradient, returns_to_go, update
+from placeto.training.returns import Baselines, returns_to_go
+from placeto.training.update import update
 
 MAX_GROUPS = 1024
 
@@ -159,24 +158,18 @@ class Trainer:
             advantages = np.ones(rollout.rewards.shape)
             self.best[index] = min(self.best[index], float(rollout.best_cost.min()))
         at_once = self.agent.states_at_once(index)
-        parts = [slice(first, first + at_once) for first in range(0, advantages.size, at_once)]
-        gradient_step = partial(
-            update,
+        statistics = update(
             self.policy,
             self.optimizer,
             lambda part: self.agent.terms(index, rollout, part),
-            parts,
+            [slice(first, first + at_once) for first in range(0, advantages.size, at_once)],
             advantages,
             entropy_bonus=0.0 if lesson is not None else config.entropy_bonus * (1 - progress),
             gradient_norm=config.gradient_norm,
+            epochs=config.epochs if config.algorithm == "ppo" else 1,
+            clip=config.clip,
             tick=self._tick,
         )
-        if config.algorithm == "ppo":
-            statistics = ppo.update(
-                gradient_step, advantages.size, epochs=config.epochs, clip=config.clip
-            )
-        else:
-            statistics = gradient_step(policy_gradient)
         self.updates += 1
         self.episodes += rollout.rewards.shape[1]
         return UpdateReport(

@@ -11,7 +11,8 @@ from placeto.envs import generator
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
-from placeto.training import Trainer, ppo, train
+from placeto.training import Trainer, train
+from placeto.training.update import clipped_surrogate
 from tests.training.test_reinforce import played, step_up
 from tests.training.test_run import CONFIG, PROBLEMS, content, interrupt_at, stop_after
 from tests.training.test_trainer import (
@@ -54,7 +55,7 @@ def test_surrogate_of_two_actions_by_hand(chance, advantage, value, slope):
     logits.requires_grad_()
     taken = logits.log_softmax(dim=-1)[:, 0]
     old = torch.full((1,), math.log(0.5), dtype=torch.float64)
-    surrogate = ppo.clipped_surrogate(taken, old, torch.tensor([advantage]), 0.2)
+    surrogate = clipped_surrogate(taken, old, torch.tensor([advantage]), 0.2)
     (gradient,) = torch.autograd.grad(surrogate.sum(), logits)
     assert float(surrogate.detach()) == pytest.approx(value, rel=1e-12)
     if slope == 0:
@@ -99,16 +100,24 @@ def test_second_epoch_is_the_clipped_objective_written_out():
     agent, rollout = played(generator.diamond(), rounds=1, keep=0.5, initial_placement="random")
     advantages = np.random.default_rng(1).normal(size=rollout.rewards.shape)
     parameters = list(agent.network.parameters())
-    options = {"entropy_bonus": 0.0, "gradient_norm": 1e9}
-    ascents = []
+    looks = []
 
-    def step(objective):
+    def look():
         before = [parameter.detach().clone() for parameter in parameters]
-        ascents.append((before, agent.terms(0, rollout, slice(None))[0].detach()))
-        return step_up(agent, rollout, advantages, objective=objective, **options)
+        looks.append((before, agent.terms(0, rollout, slice(None))[0].detach()))
 
-    ppo.update(step, advantages.size, epochs=2, clip=0.05)
-    (_, old), (before, taken) = ascents
+    step_up(
+        agent,
+        rollout,
+        advantages,
+        entropy_bonus=0.0,
+        gradient_norm=1e9,
+        epochs=2,
+        clip=0.05,
+        tick=look,
+    )
+    # The last part of an epoch is looked at before its step.
+    (_, old), (before, taken) = looks[len(looks) // 2 - 1], looks[-1]
     ratios = (taken - old).exp().tolist()
     followed = []
     for ratio, weight in zip(ratios, (advantages / advantages.std()).flatten(), strict=True):

@@ -8,7 +8,8 @@ from placeto.models.placeto_2019.agent import Placeto2019Agent
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.models.placeto_2019.structure import structure
 from placeto.simulation import simulate_many
-from placeto.training.reinforce import Baselines, returns_to_go, update
+from placeto.training.returns import Baselines, returns_to_go
+from placeto.training.update import update
 
 
 def played(problem, **options):

@@ -10,7 +10,7 @@ from placeto.envs.features import num_node_features
 from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
 from placeto.models.placeto_2019.structure import structure
 from placeto.training import load_policy, save_policy
-from placeto.training.checkpoint import load_state, save_state
+from placeto.training.directory import RunDirectory
 
 SHAPES = [
     Placeto2019Shape(num_devices=2, width=4, rounds=3, keep=0.25),
@@ -81,8 +81,9 @@ def test_broken_policies_are_one_line(tmp_path, name, change, says):
 
 def test_every_cut_and_every_flipped_byte_of_a_resume_state_is_noticed(tmp_path):
     state = {"weights": torch.arange(4.0), "updates": 3, "best": [float("inf")]}
-    save_state(tmp_path, state)
-    loaded = load_state(tmp_path)
+    folder = RunDirectory(tmp_path, {"training": {"checkpoint_every": 2}})
+    folder.save(state, Placeto2019Policy(SHAPES[0]), {})
+    loaded = folder.state()
     assert loaded is not None
     assert loaded["best"] == state["best"]
     assert torch.equal(loaded["weights"], state["weights"])
@@ -92,12 +93,12 @@ def test_every_cut_and_every_flipped_byte_of_a_resume_state_is_noticed(tmp_path)
     for length in rng.integers(len(data), size=100):
         path.write_bytes(data[:length])
         with pytest.raises(PlacetoError, match=r"trainer.pt: broken resume state"):
-            load_state(tmp_path)
+            folder.state()
     silent = 0
     for place in rng.integers(len(data), size=200):
         path.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
         try:
-            found = load_state(tmp_path)
+            found = folder.state()
         except PlacetoError:
             continue
         # Padding, dates and the like may change: what is stored may not.
@@ -109,7 +110,8 @@ def test_every_cut_and_every_flipped_byte_of_a_resume_state_is_noticed(tmp_path)
 
 
 def test_no_resume_state_is_none(tmp_path):
-    assert load_state(tmp_path) is None
-    save_state(tmp_path, [1, 2])
+    folder = RunDirectory(tmp_path, {"training": {"checkpoint_every": 2}})
+    assert folder.state() is None
+    torch.save([1, 2], tmp_path / "trainer.pt")
     with pytest.raises(PlacetoError, match="not a resume state"):
-        load_state(tmp_path)
+        folder.state()
