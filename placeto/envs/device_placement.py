@@ -1,33 +1,19 @@
 """The environment `DevicePlacement-v0`."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
 from operator import index
-from pathlib import Path
-from typing import Any, Literal, SupportsIndex
+from typing import Any, SupportsIndex
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from placeto.cluster import Cluster, load_cluster
-from placeto.envs.episodes import Episodes
-from placeto.envs.evaluators import make_evaluator
-from placeto.envs.observation import Observation, observation_space, padded_size
-from placeto.envs.rules import Rules, check_choice
-from placeto.graph import ComputationGraph, load_graph
-from placeto.grouping import Grouping
-from placeto.heuristics.initial import InitialPlacement
-from placeto.measurement import MeasuringEvaluator
+from placeto.envs.observation import Observation
+from placeto.envs.specification import specify, taking
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator
 from placeto.support.errors import PlacetoError
 
-Graph = str | Path | ComputationGraph
-
 ONLY = np.zeros(1, dtype=np.int64)
-DEFAULT_GROUPS = 64
 
 
 class DevicePlacementEnv(gymnasium.Env[Observation, int]):
@@ -111,44 +97,16 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
-    def __init__(
-        self,
-        graph: Graph | Sequence[Graph] = "inception_v3",
-        cluster: str | Path | Cluster = "k80x4",
-        grouping: Grouping = DEFAULT_GROUPS,
-        *,
-        initial_placement: InitialPlacement = "first",
-        reward: Literal["improvement", "terminal"] = "improvement",
-        reward_scale: Literal["relative", "seconds"] = "relative",
-        memory_penalty: float = 2.0,
-        sweeps: int = 1,
-        traversal: Literal["topological", "random"] = "topological",
-        evaluator: str | Evaluator = "simulate",
-        measure_options: Mapping[str, Any] | None = None,
-        max_groups: int | None = None,
-        max_edges: int | None = None,
-        pins: Mapping[int, int] | None = None,
-        render_mode: Literal["ansi", "rgb_array"] | None = None,
-    ) -> None:
-        rules = Rules(initial_placement, reward, reward_scale, memory_penalty, sweeps, traversal)
-        check_choice("render_mode", render_mode, (None, "ansi", "rgb_array"))
-        self.render_mode = render_mode
-        graphs = [graph] if isinstance(graph, str | Path | ComputationGraph) else list(graph)
-        self.problems = problems = _problems(graphs, cluster, grouping, pins or {})
-        groups = [problem.num_groups for problem in problems.values()]
-        edges = [len(problem.group_edges[0]) for problem in problems.values()]
-        self.max_groups = padded_size("max_groups", max_groups, groups)
-        self.max_edges = padded_size("max_edges", max_edges, edges)
-        self.num_devices = next(iter(problems.values())).num_devices
-        space = observation_space(self.max_groups, self.max_edges, self.num_devices)
-        self.observation_space = space
+    @taking(specify)
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        made_of = specify(*arguments, **more)
+        self.render_mode = made_of.render_mode
+        self.problems = made_of.problems
+        self.num_devices = made_of.num_devices
+        self.observation_space = made_of.space
         self.action_space = spaces.Discrete(self.num_devices)
-        evaluate = make_evaluator(evaluator, measure_options, list(problems.values()))
-        self._measuring: MeasuringEvaluator | None = None
-        if isinstance(evaluate, MeasuringEvaluator) and evaluate is not evaluator:
-            self._measuring = evaluate
-        self.episodes = partial(Episodes, problems, rules, evaluate, space)
-        self._episode = self.episodes(1)
+        self._made_of = made_of
+        self._episode = made_of.episodes(1)
         self._action = np.zeros(1, dtype=np.int64)
 
     def reset(
@@ -188,29 +146,9 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
 
     def close(self) -> None:
         """Ends the processes of `evaluator="measure"`."""
-        if self._measuring is not None:
-            self._measuring.close()
+        self._made_of.close()
 
     @property
     def problem(self) -> PlacementProblem:
         """The problem of the episode."""
         return self._episode.problem(0)
-
-
-def _problems(
-    graphs: Sequence[Graph],
-    cluster: str | Path | Cluster,
-    grouping: Grouping,
-    pins: Mapping[int, int],
-) -> dict[str, PlacementProblem]:
-    """The problems of one graph or several, by the graphs' names."""
-    if not graphs:
-        raise PlacetoError("graph is an empty list, expected at least one graph")
-    placed_on = cluster if isinstance(cluster, Cluster) else load_cluster(cluster)
-    problems: dict[str, PlacementProblem] = {}
-    for entry in graphs:
-        loaded = entry if isinstance(entry, ComputationGraph) else load_graph(entry)
-        if loaded.name in problems:
-            raise PlacetoError(f"two graphs are called {loaded.name!r}; names must be unique")
-        problems[loaded.name] = PlacementProblem(loaded, placed_on, grouping, pins=pins)
-    return problems

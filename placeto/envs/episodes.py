@@ -11,14 +11,14 @@ from placeto.envs.batch import ScheduledBatch
 from placeto.envs.features import node_features, static_features, update_node_features
 from placeto.envs.observation import Observation, empty_observations, write_graph
 from placeto.envs.progress import advance, moves, no_progress
-from placeto.envs.rules import Rules
-from placeto.envs.starts import Starts
+from placeto.envs.rules import EpisodeRules
+from placeto.envs.starts import Start, Starts
 from placeto.envs.viewer import render
 from placeto.graph import Floats, Ints
 from placeto.measurement import MeasuringEvaluator
 from placeto.objective import penalised_time
 from placeto.problem import Bools, PlacementProblem
-from placeto.simulation import Evaluator
+from placeto.simulation import EvaluatedBatch, Evaluator, Outcomes
 
 
 class Episodes:
@@ -39,21 +39,23 @@ class Episodes:
             is given away is copied.
         infos: (batch, ...) a key of the info, likewise.
         progress: of each episode, likewise.
+        starts: where episodes begin.
     """
 
     def __init__(
         self,
         problems: Mapping[str, PlacementProblem],
-        rules: Rules,
+        rules: EpisodeRules,
         evaluate: Evaluator,
         space: spaces.Dict,
         batch: int,
     ) -> None:
         self._names, self._problems = list(problems), list(problems.values())
         self._rules = rules
-        self._batches = [ScheduledBatch(problem, batch, evaluate) for problem in self._problems]
+        kind = ScheduledBatch if "device_features" in space.spaces else EvaluatedBatch
+        self._batches = [kind(problem, batch, evaluate) for problem in self._problems]
         self._static = [static_features(problem) for problem in self._problems]
-        self._starts = Starts(problems, rules)
+        self.starts = Starts(problems, rules)
         self._measuring = evaluate if isinstance(evaluate, MeasuringEvaluator) else None
         self._problem = np.zeros(batch, dtype=np.int64)
         self.observations = empty_observations(batch, space)
@@ -95,7 +97,15 @@ class Episodes:
                 may have drawn. Where the evaluator raises, the episodes of the rows have to be
                 reset again.
         """
-        starts = self._starts.draw(generators, options or {})
+        self.begin(rows, self.starts.draw(generators, options or {}))
+
+    def begin(self, rows: Ints, starts: Sequence[Start]) -> None:
+        """Starts new episodes in some rows from where it is known.
+
+        Args:
+            rows: (n,) which.
+            starts: one a row.
+        """
         progress = self.progress
         progress.length[rows] = 0
         for row, (number, _, order) in zip(rows.tolist(), starts, strict=True):
@@ -185,6 +195,22 @@ class Episodes:
         """The problem of one episode; the first one before the first reset."""
         return self._problems[int(self._problem[row])]
 
+    def placements(self, row: int) -> Ints:
+        """(batch, num_groups) placements of the problem of one episode, its own in its row.
+
+        They change in place.
+        """
+        return self._batches[int(self._problem[row])].devices
+
+    def evaluated(self, rows: Ints) -> tuple[Ints, Outcomes]:
+        """(n, num_groups) devices of some episodes of one problem, and what came of them; copies.
+
+        Args:
+            rows: (n,) which, at least one.
+        """
+        batch = self._batches[int(self._problem[rows[0]])]
+        return batch.devices[rows], batch.outcomes.of(rows)
+
     def render(self, row: int, mode: str | None) -> Any:
         """The schedule of one episode as `render` of the viewer has it; None before a reset."""
         if mode is None or not self.progress.length[row]:
@@ -226,7 +252,9 @@ class Episodes:
         self._write_device_features(batch, rows)
         self._note_measured(problem, rows, batch.devices)
 
-    def _write_device_features(self, batch: ScheduledBatch, rows: Ints) -> None:
+    def _write_device_features(self, batch: EvaluatedBatch, rows: Ints) -> None:
+        if not isinstance(batch, ScheduledBatch):
+            return
         progress = self.progress
         batch.write(
             rows,

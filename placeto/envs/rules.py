@@ -12,19 +12,19 @@ from placeto.support.errors import PlacetoError
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class EpisodeRules:
     """The arguments of the environment that shape its episodes; see `DevicePlacementEnv`.
 
     Raises:
         PlacetoError: a value that is not one of those.
     """
 
-    initial_placement: InitialPlacement
-    reward: Literal["improvement", "terminal"]
-    reward_scale: Literal["relative", "seconds"]
-    memory_penalty: float
-    sweeps: int
-    traversal: Literal["topological", "random"]
+    initial_placement: InitialPlacement = "first"
+    reward: Literal["improvement", "terminal"] = "improvement"
+    reward_scale: Literal["relative", "seconds"] = "relative"
+    memory_penalty: float = 2.0
+    sweeps: int = 1
+    traversal: Literal["topological", "random"] = "topological"
 
     def __post_init__(self) -> None:
         if isinstance(self.initial_placement, str):

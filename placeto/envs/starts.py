@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from placeto.envs.rules import Rules
+from placeto.envs.rules import EpisodeRules
 from placeto.graph import Ints
 from placeto.heuristics.initial import initial_placement
 from placeto.problem import PlacementProblem
@@ -26,7 +26,7 @@ class Starts:
         PlacetoError: an initial placement that does not suit every problem.
     """
 
-    def __init__(self, problems: Mapping[str, PlacementProblem], rules: Rules) -> None:
+    def __init__(self, problems: Mapping[str, PlacementProblem], rules: EpisodeRules) -> None:
         self._names, self._problems = list(problems), list(problems.values())
         self._rules = rules
         self._fixed: dict[int, Ints] = {}

@@ -5,6 +5,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from placeto.envs.device_placement import DevicePlacementEnv
 from placeto.envs.observation import Observation
 from placeto.envs.rules import check_count
+from placeto.envs.specification import EnvironmentSpecification, specify
 from placeto.graph import Floats, Ints
 from placeto.problem import Bools
 from placeto.support.errors import PlacetoError
@@ -51,7 +53,7 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     """
 
     # Gymnasium closes environments that could not be made.
-    _single: DevicePlacementEnv | None = None
+    _made_of: EnvironmentSpecification | None = None
 
     def __init__(
         self,
@@ -64,20 +66,20 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         check_count("num_envs", num_envs)
         if max_episode_steps is not None:
             check_count("max_episode_steps", max_episode_steps)
-        single = DevicePlacementEnv(*arguments, **more)
+        made_of = specify(*arguments, **more)
         self.num_envs = int(num_envs)
         self._most_steps = np.inf if max_episode_steps is None else max_episode_steps
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
-        self.metadata = {**single.metadata, "autoreset_mode": self.autoreset_mode}
-        self.render_mode = single.render_mode
-        self.problems = single.problems
-        self.single_observation_space = single.observation_space
-        self.single_action_space = single.action_space
-        self.observation_space = batch_space(single.observation_space, self.num_envs)
-        self.action_space = batch_space(single.action_space, self.num_envs)
-        self.num_devices = single.num_devices
-        self._episodes = single.episodes(self.num_envs)
-        self._single = single
+        self.metadata = {**DevicePlacementEnv.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = made_of.render_mode
+        self.problems = made_of.problems
+        self.num_devices = made_of.num_devices
+        self.single_observation_space = made_of.space
+        self.single_action_space = spaces.Discrete(self.num_devices)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._made_of = made_of
+        self._episodes = made_of.episodes(self.num_envs)
         self._generators: list[np.random.Generator] = []
         self._seeds: list[int] = []
         for _ in range(self.num_envs):
@@ -145,8 +147,8 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the processes of `evaluator="measure"`."""
-        if self._single is not None:
-            self._single.close()
+        if self._made_of is not None:
+            self._made_of.close()
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]

@@ -121,7 +121,8 @@ def _train_and_improve(
     """Trains, then lets the policy go on, until so many seconds have passed for the incumbent."""
     begin = incumbent.seconds
     training_seconds = TRAINING_SHARE * (end - begin)
-    config = for_few_groups(config, incumbent.problem)
+    # Every episode is told where it starts.
+    config = replace(for_few_groups(config, incumbent.problem), initial_placement="first")
     trainer = trainer_for(incumbent, config, start, trained)
     while (spent := incumbent.seconds - begin) < training_seconds:
         if trainer.updates and trainer.updates % UPDATES_A_START == 0:

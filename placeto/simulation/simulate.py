@@ -113,6 +113,15 @@ class Outcomes:
     group_start: Floats
     feasible: Bools
 
+    def of(self, rows: Ints) -> "Outcomes":
+        """Of some rows; a copy."""
+        return Outcomes(
+            step_time=self.step_time[rows],
+            peak_memory=self.peak_memory[rows],
+            group_start=self.group_start[rows],
+            feasible=self.feasible[rows],
+        )
+
 
 def simulate_many(
     problem: PlacementProblem, many: ArrayLike, *, group_start: bool = True

@@ -186,7 +186,7 @@ def test_a_real_run(saved):  # noqa: F811
     assert (info["feasible"], info["reason"], info["steps_measured"]) == (True, "", 3)
     low, high = info["interval"]
     assert 0 < low <= info["step_time"] <= high < 60
-    runtime = env.unwrapped._measuring._runtime
+    runtime = env.unwrapped._made_of.measures._runtime
     assert len(runtime.process_ids) == 1
     env.close()
     assert runtime.process_ids == {}

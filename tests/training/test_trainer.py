@@ -157,7 +157,7 @@ def test_placements_of_a_problem_are_kept_from_update_to_update(monkeypatch):
             made.append((problem.graph.name, batch))
             super().__init__(problem, batch, evaluate)
 
-    monkeypatch.setattr("placeto.models.placeto_2019.agent.EvaluatedBatch", Counted)
+    monkeypatch.setattr("placeto.envs.episodes.EvaluatedBatch", Counted)
     config = Placeto2019Config(updates=8, episodes=3, rounds=1, initial_placement="random")
     trainer = Trainer([generator.fork(), generator.diamond()], config)
     for _ in range(4):

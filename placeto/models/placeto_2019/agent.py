@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from placeto.envs.features import static_features
+from placeto.envs.episodes import Episodes
+from placeto.envs.specification import EpisodeSpecification
 from placeto.graph import Ints
 from placeto.models.agent import ALL, Unschooled, Visit
 from placeto.models.choices import entropy, masked
@@ -15,7 +16,7 @@ from placeto.models.placeto_2019.play import Rollout, roll_out
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.models.placeto_2019.structure import structure
 from placeto.problem import PlacementProblem
-from placeto.simulation import EvaluatedBatch, Evaluator
+from placeto.simulation import Evaluator
 from placeto.support.errors import PlacetoError
 
 # Of all states that a thread takes at once: what it computes of so many stays in the caches.
@@ -44,11 +45,14 @@ class Placeto2019Agent(Unschooled):
                 "this policy takes one number of devices"
             )
         self._problems = problems
-        self._config = config
-        self._evaluate = evaluate
-        self._static = [static_features(problem) for problem in problems]
+        self._specifications = [
+            EpisodeSpecification(
+                {problem.graph.name: problem}, config.rules, evaluate, device_features=False
+            )
+            for problem in problems
+        ]
         self._structures = [structure(problem) for problem in problems]
-        self._batches: list[EvaluatedBatch | None] = [None] * len(problems)
+        self._episodes: dict[int, Episodes] = {}
         self.network = Placeto2019Policy(
             Placeto2019Shape(
                 num_devices=sizes.pop(),
@@ -71,13 +75,11 @@ class Placeto2019Agent(Unschooled):
         start: Ints | None = None,
         visit: Visit | None = None,
     ) -> Rollout:
-        """Goes through the groups; see `rollout.roll_out`."""
+        """Goes through the groups; see `play.roll_out`."""
         return roll_out(
-            self._batch(index, len(range(episodes)[part])),
-            self._static[index],
+            self._lockstep(index, len(range(episodes)[part])),
             self._structures[index],
             self.network,
-            self._config,
             rng,
             episodes=episodes,
             part=part,
@@ -99,9 +101,8 @@ class Placeto2019Agent(Unschooled):
         log = masked(logits, allowed[part]).log_softmax(dim=-1)
         return log.gather(1, actions[part, None]).squeeze(1), entropy(log)
 
-    def _batch(self, index: int, episodes: int) -> EvaluatedBatch:
-        batch = self._batches[index]
-        if batch is None or len(batch.devices) < episodes:
-            batch = EvaluatedBatch(self._problems[index], episodes, self._evaluate)
-            self._batches[index] = batch
-        return batch
+    def _lockstep(self, index: int, least: int) -> Episodes:
+        """Episodes of a problem, at least so many."""
+        if index not in self._episodes or len(self._episodes[index].over()) < least:
+            self._episodes[index] = self._specifications[index].episodes(least)
+        return self._episodes[index]

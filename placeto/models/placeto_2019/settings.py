@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from placeto.envs.rules import EpisodeRules
 from placeto.models.settings import LearningConfig
 from placeto.support.errors import PlacetoError
 
@@ -35,6 +36,17 @@ class Placeto2019Config(LearningConfig):
     rounds: int = 8
     pooling: Literal["partition", "all"] = "partition"
     keep: float = 3.0
+
+    @property
+    def rules(self) -> EpisodeRules:
+        """What episodes are played by."""
+        return EpisodeRules(
+            initial_placement=self.initial_placement,
+            reward=self.reward,
+            memory_penalty=self.memory_penalty,
+            sweeps=self.sweeps,
+            traversal=self.traversal,
+        )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,12 +4,20 @@ import pytest
 
 import placeto
 from placeto.envs import generator
-from placeto.envs.features import static_features
+from placeto.envs.specification import EpisodeSpecification
 from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
 from placeto.models.placeto_2019.play import roll_out
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.models.placeto_2019.structure import structure
-from placeto.simulation import EvaluatedBatch, simulate
+from placeto.simulation import simulate
+
+
+def lockstep(problem, config, episodes):
+    """Episodes as the agent has them."""
+    specification = EpisodeSpecification(
+        {problem.graph.name: problem}, config.rules, device_features=False
+    )
+    return specification.episodes(episodes)
 
 
 @pytest.mark.parametrize("reward", ["improvement", "terminal"])
@@ -19,11 +27,9 @@ def test_episodes_are_those_of_the_environment(reward, initial):
     problem = placeto.PlacementProblem(graph, placeto.load_cluster("k80x4"), 20)
     config = Placeto2019Config(reward=reward, initial_placement=initial, sweeps=2, keep=0.5)
     rollout = roll_out(
-        EvaluatedBatch(problem, 4),
-        static_features(problem),
+        lockstep(problem, config, 4),
         structure(problem),
         Placeto2019Policy(Placeto2019Shape(num_devices=4, keep=0.5)),
-        config,
         np.random.default_rng(3),
         episodes=4,
     )
@@ -49,11 +55,9 @@ def test_every_evaluated_placement_is_visited():
     problem = placeto.PlacementProblem(placeto.load_graph("nmt"), placeto.load_cluster("k80x2"), 12)
     batches = []
     rollout = roll_out(
-        EvaluatedBatch(problem, 5),
-        static_features(problem),
+        lockstep(problem, Placeto2019Config(), 5),
         structure(problem),
         Placeto2019Policy(Placeto2019Shape(num_devices=2, keep=0.0)),
-        Placeto2019Config(),
         np.random.default_rng(0),
         episodes=3,
         visit=lambda *batch: batches.append(batch),
@@ -75,33 +79,32 @@ def test_every_evaluated_placement_is_visited():
 
 def test_rows_beyond_the_episodes_stay_as_they_are():
     problem = generator.diamond()
-    batch = EvaluatedBatch(problem, 4)
-    others = np.array([[0, 1, 0, 1, 0, 1], [1, 1, 0, 0, 1, 1]])
-    batch.place(np.array([2, 3]), others)
+    four = lockstep(problem, Placeto2019Config(initial_placement="random"), 4)
+    others = [[0, 1, 0, 1, 0, 1], [1, 1, 0, 0, 1, 1]]
+    rng = np.random.default_rng(0)
+    for row, placement in zip((2, 3), others, strict=True):
+        four.reset(np.array([row]), [rng], {"placement": placement})
     rollout = roll_out(
-        batch,
-        static_features(problem),
+        four,
         structure(problem),
         Placeto2019Policy(Placeto2019Shape(num_devices=2, keep=0.0)),
-        Placeto2019Config(initial_placement="random"),
         np.random.default_rng(0),
         episodes=2,
     )
-    assert rollout.devices.tolist() == batch.devices[:2].tolist()
-    assert batch.devices[2:].tolist() == others.tolist()
+    devices, outcomes = four.evaluated(np.arange(4))
+    assert rollout.devices.tolist() == devices[:2].tolist()
+    assert devices[2:].tolist() == others
     for row in range(4):
-        assert batch.outcomes.step_time[row] == simulate(problem, batch.devices[row]).step_time
+        assert outcomes.step_time[row] == simulate(problem, devices[row]).step_time
 
 
 @pytest.mark.parametrize("traversal", ["topological", "random"])
 def test_every_sweep_goes_through_all_groups_in_the_order_told(traversal):
     problem = placeto.PlacementProblem(placeto.load_graph("nmt"), placeto.load_cluster("k80x2"), 12)
     rollout = roll_out(
-        EvaluatedBatch(problem, 4),
-        static_features(problem),
+        lockstep(problem, Placeto2019Config(traversal=traversal, sweeps=2), 4),
         structure(problem),
         Placeto2019Policy(Placeto2019Shape(num_devices=2)),
-        Placeto2019Config(traversal=traversal, sweeps=2),
         np.random.default_rng(0),
         episodes=4,
     )
@@ -120,11 +123,9 @@ def test_forbidden_devices_are_not_chosen_whatever_the_logits():
     pins = {0: 1, 2: 0, 5: 1}
     problem = placeto.PlacementProblem(toy.graph, toy.cluster, "none", pins=pins)
     rollout = roll_out(
-        EvaluatedBatch(problem, 3),
-        static_features(problem),
+        lockstep(problem, Placeto2019Config(initial_placement="random"), 3),
         structure(problem),
         Placeto2019Policy(Placeto2019Shape(num_devices=2, keep=float("nan"))),
-        Placeto2019Config(initial_placement="random"),
         np.random.default_rng(0),
         episodes=3,
     )
