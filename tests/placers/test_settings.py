@@ -9,6 +9,7 @@ import pytest
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
+from placeto.envs.starts import Starts
 from placeto.heuristics.initial import initial_placement
 from placeto.placers import PLACERS, learned
 from placeto.placers.settings import Configurable
@@ -168,18 +169,20 @@ def test_a_placement_tells_of_its_settings(nmt, tmp_path):
 @pytest.mark.parametrize("start", ["first", "expert"])
 def test_placeto_starts_from_one_placement_if_told_to(nmt, start, monkeypatch):
     starts = []
+    draw = Starts.draw
 
-    def spy(problem, how, rng):
-        starts.append(how)
-        if len(starts) == 5:
+    def spy(self, generators, options):
+        if len(starts) == 4:
             raise KeyboardInterrupt
-        return initial_placement(problem, how, rng)
+        drawn = draw(self, generators, options)
+        starts.extend(devices for _, devices, _ in drawn)
+        return drawn
 
-    monkeypatch.setattr("placeto.models.placeto_2019.play.initial_placement", spy)
+    monkeypatch.setattr(Starts, "draw", spy)
     settings = {"initial_placement": start, "width": 4, "rounds": 1, "episodes": 2}
     placement = place(nmt, "placeto-2019", budget_seconds=600, settings=settings)
-    assert starts == [start] * 5
     here = initial_placement(nmt, start, np.random.default_rng(0))
+    assert len(starts) == 4 and all((devices == here).all() for devices in starts)
     # Nothing but where the episodes start was offered before they went on from there.
     assert placement.trace[0][2] == simulate(nmt, here).step_time
     assert placement.trace[0][0] == 2
