@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placeto.models.settings import LearningConfig
+from placeto.models.settings import LearningConfig, Settings
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
 
@@ -27,12 +27,12 @@ class AgentKind:
     Attributes:
         name: what `--agent` calls it, and `policy.json`.
         config: its settings; their `agent` is its name.
+        network: those of them that make the network.
         make: an agent for some problems, its network drawn from torch's generator, by its settings
             and what turns placements into step times; and, for agents that imitate, with what
             gives them the placements. `PlacetoError` if it cannot be trained on these together.
         load: the network of a stored policy; None for one that is of no use but for the graph that
             it was trained on.
-        network_settings: those of its settings that make the network.
         any_cluster: whether one policy is for any number of devices.
         guide: makes its network ready to be asked by compiled searches about a problem; None where
             it does not score devices by the present schedule.
@@ -43,9 +43,9 @@ class AgentKind:
 
     name: str
     config: type[LearningConfig]
+    network: type[Settings]
     make: MakeAgent
     load: "Callable[[StoredPolicy], Network] | None" = None
-    network_settings: tuple[str, ...] = ()
     any_cluster: bool = False
     guide: "Callable[[Any, PlacementProblem], Guide] | None" = None
     imitates: bool = False

@@ -1,14 +1,40 @@
-"""Settings that every agent has, and those of agents that place all groups at once."""
+"""Settings: what all have in common, those of learning, and those of agents that place at once."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from placeto.support.errors import PlacetoError
 
 
 @dataclass(frozen=True)
-class LearningConfig:
+class Settings:
+    """Frozen fields, checked by their types; an agent's are put together of several of these.
+
+    Raises:
+        PlacetoError: a whole number below 1 that is no seed, or none of the strings of a `Literal`.
+    """
+
+    def __post_init__(self) -> None:
+        for name, known in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            if known is int and name != "seed" and (not isinstance(value, int) or value < 1):
+                raise PlacetoError(f"{name} is {value!r}, expected a whole number from 1")
+            if get_origin(known) is Literal and value not in get_args(known):
+                choices = ", ".join(get_args(known))
+                raise PlacetoError(f"{name} is {value!r}, expected one of {choices}")
+
+    def part(self, kind: "type[Settings]") -> dict[str, Any]:
+        """Those that are fields of another class, by their names."""
+        return {field.name: getattr(self, field.name) for field in fields(kind)}
+
+    def to_document(self) -> dict[str, Any]:
+        """All of them as JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class LearningConfig(Settings):
     """Settings of REINFORCE and PPO that every agent has.
 
     Attributes:
@@ -52,13 +78,7 @@ class LearningConfig:
     checkpoint_every: int = 10
 
     def __post_init__(self) -> None:
-        for name, known in get_type_hints(type(self)).items():
-            value = getattr(self, name)
-            if known is int and name != "seed" and (not isinstance(value, int) or value < 1):
-                raise PlacetoError(f"{name} is {value!r}, expected a whole number from 1")
-            if get_origin(known) is Literal and value not in get_args(known):
-                choices = ", ".join(get_args(known))
-                raise PlacetoError(f"{name} is {value!r}, expected one of {choices}")
+        super().__post_init__()
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
             raise PlacetoError(f"seed is {self.seed!r}, expected a whole number from 0, below 2^63")
         for name in ("learning_rate", "final_learning_rate", "gradient_norm"):
@@ -74,26 +94,30 @@ class LearningConfig:
                 f"baseline_decay is {self.baseline_decay!r}, expected 0 or more, below 1"
             )
 
-    def to_document(self) -> dict[str, Any]:
-        """The configuration as JSON."""
-        return asdict(self)
+
+@dataclass(frozen=True)
+class OneShotNetworkConfig(Settings):
+    """What makes the network of an agent that places all groups at once.
+
+    Attributes:
+        width: of the embeddings of op types, of hidden layers, and of the encoder in each
+            direction.
+    """
+
+    width: int = 32
 
 
 @dataclass(frozen=True)
-class OneShotConfig(LearningConfig):
+class OneShotConfig(OneShotNetworkConfig, LearningConfig):
     """Settings of the agents of Mirhoseini et al. (2017, arXiv:1706.04972; 2018).
 
     The entropy is that of one choice on average: of many choices, each has a small part in the
     reward, and with their sum it would be lost against the bonus. The papers' moving average is
     taken over the last episodes: an exponential one lags while rewards rise, so that all of an
     update's placements become likelier together, until there is one device left.
-
-    Attributes:
-        width: of the embeddings, and of the encoder in each direction.
     """
 
     learning_rate: float = 1e-2
     final_learning_rate: float = 1e-3
     entropy_bonus: float = 2.0
     gradient_norm: float = 1.0
-    width: int = 32

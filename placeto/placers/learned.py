@@ -46,8 +46,7 @@ def trainer_for(
         PlacetoError: the trained policy does not fit the problem.
     """
     if trained is not None:
-        kept = agent_of(config).network_settings
-        config = replace(config, **{name: getattr(trained.config, name) for name in kept})
+        config = replace(config, **trained.config.part(agent_of(config).network))
 
     def take(problem: PlacementProblem, devices: Ints, outcomes: Outcomes) -> None:
         incumbent.take(devices, outcomes)

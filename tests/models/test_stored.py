@@ -11,15 +11,16 @@ from safetensors.numpy import load, save
 from placeto import PlacetoError
 from placeto.envs import generator
 from placeto.envs.features.groups import group_graph
-from placeto.models.placeto.network import PlacetoPolicy, PlacetoShape
+from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.scoring import embedding_of
+from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.models.placeto.stored import read_placeto
 from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
 from placeto.models.stored import bundled_policies, read_policy, save_policy
 from placeto.support import bundle
 from tests.test_import import HEAVY, python
 
-SHAPE = PlacetoShape(hidden=6, embedding=3, width=4, rounds=2)
+SHAPE = PlacetoNetworkConfig(hidden=6, embedding=3, width=4, rounds=2)
 CARD = {"kind": "placeto", **SHAPE.to_document()}
 
 

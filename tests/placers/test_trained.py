@@ -10,8 +10,8 @@ import torch
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
 from placeto.envs.features.groups import group_graph
-from placeto.models.placeto.network import PlacetoPolicy, PlacetoShape
-from placeto.models.placeto.settings import PlacetoConfig
+from placeto.models.placeto.network import PlacetoPolicy
+from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.models.stored import Trained
 from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
@@ -31,7 +31,7 @@ def pairwise():
     """A policy that is not indifferent."""
     torch.manual_seed(3)
     config = PlacetoConfig(hidden=8, embedding=2, width=4, rounds=1, episodes=4)
-    policy = PlacetoPolicy(PlacetoShape(hidden=8, embedding=2, width=4, rounds=1))
+    policy = PlacetoPolicy(PlacetoNetworkConfig(hidden=8, embedding=2, width=4, rounds=1))
     torch.nn.init.normal_(policy.last.weight)
     return Trained(policy, config, {})
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.kind import AgentKind
+from placeto.models.settings import OneShotNetworkConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
 
@@ -26,6 +27,6 @@ def _make(
 KIND = AgentKind(
     name="colocrl",
     config=ColocRLConfig,
+    network=OneShotNetworkConfig,
     make=_make,
-    network_settings=("width",),
 )

@@ -1,7 +1,6 @@
 """ColocRL's policy: co-location groups in, their devices out (Mirhoseini et al. 2017)."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -9,27 +8,22 @@ from torch import Tensor, nn
 from placeto.models.attributes import OUTPUTS, Attributes
 from placeto.models.network import Network
 from placeto.models.seq2seq import Seq2Seq
+from placeto.models.settings import OneShotNetworkConfig
 
 
-@dataclass(frozen=True)
-class ColocRLShape:
+@dataclass(frozen=True, kw_only=True)
+class ColocRLShape(OneShotNetworkConfig):
     """What shape the policy has: that of one problem.
 
     Attributes:
         num_groups: how many groups it places.
         num_types: how many types of ops there are in them.
         num_devices: how many devices it chooses from.
-        width: of the embeddings of op types, and of the encoder in each direction.
     """
 
     num_groups: int
     num_types: int
     num_devices: int
-    width: int
-
-    def to_document(self) -> dict[str, Any]:
-        """The shape as JSON."""
-        return asdict(self)
 
 
 class ColocRLPolicy(Network):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from placeto.models.hierarchical.settings import HierarchicalConfig
+from placeto.models.hierarchical.settings import HierarchicalConfig, HierarchicalNetworkConfig
 from placeto.models.kind import AgentKind
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
@@ -26,6 +26,6 @@ def _make(
 KIND = AgentKind(
     name="hierarchical",
     config=HierarchicalConfig,
+    network=HierarchicalNetworkConfig,
     make=_make,
-    network_settings=("width", "clusters"),
 )

@@ -55,8 +55,8 @@ class HierarchicalAgent(OneShotAgent[Clustering]):
             HierarchicalShape(
                 num_types=self.attributes.types.shape[1],
                 num_devices=problem.num_devices,
-                clusters=self._clusters,
                 width=config.width,
+                clusters=self._clusters,
             )
         )
         self._allowed = torch.from_numpy(problem.allowed[problem.group_order])

@@ -1,13 +1,13 @@
 """The hierarchical policy: a grouper, and a placer of what it made (Mirhoseini et al. 2018)."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from placeto.models.attributes import NEIGHBOURS, OUTPUTS, Attributes
+from placeto.models.hierarchical.settings import HierarchicalNetworkConfig
 from placeto.models.layers import mlp
 from placeto.models.network import Network
 from placeto.models.seq2seq import Seq2Seq
@@ -19,26 +19,17 @@ SHARPNESS = 10.0
 HOME = 8.0
 
 
-@dataclass(frozen=True)
-class HierarchicalShape:
+@dataclass(frozen=True, kw_only=True)
+class HierarchicalShape(HierarchicalNetworkConfig):
     """What shape the policy has: that of one problem.
 
     Attributes:
         num_types: how many types of ops there are in the problem.
         num_devices: how many devices it chooses from.
-        clusters: how many sets of the problem's groups the grouper makes at most.
-        width: of the embeddings of op types, of the grouper's hidden layer, and of the placer's
-            encoder in each direction.
     """
 
     num_types: int
     num_devices: int
-    clusters: int
-    width: int
-
-    def to_document(self) -> dict[str, Any]:
-        """The shape as JSON."""
-        return asdict(self)
 
 
 class Grouper(nn.Module):

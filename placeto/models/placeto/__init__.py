@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from placeto.models.kind import AgentKind
-from placeto.models.placeto.settings import PlacetoConfig
+from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
 
@@ -40,9 +40,9 @@ def _guide(policy: "PlacetoPolicy", problem: PlacementProblem) -> "Guide":
 KIND = AgentKind(
     name="placeto",
     config=PlacetoConfig,
+    network=PlacetoNetworkConfig,
     make=_make,
     load=_load,
-    network_settings=("hidden", "embedding", "width", "rounds"),
     any_cluster=True,
     guide=_guide,
     imitates=True,

@@ -15,9 +15,9 @@ from placeto.heuristics.initial import single_devices
 from placeto.models.agent import ALL, Teacher, Visit
 from placeto.models.choices import entropy
 from placeto.models.placeto.lessons import disturbed, relabelled
-from placeto.models.placeto.network import PlacetoPolicy, PlacetoShape
+from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.play import NOT_FORCED, Guide, Sweeps, play
-from placeto.models.placeto.settings import PlacetoConfig
+from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
 from placeto.support.errors import PlacetoError
@@ -78,9 +78,8 @@ class PlacetoAgent:
         self._tasks = [_Task(problem) for problem in problems]
         self._taught: dict[int, Ints] = {}
         self._lessons: dict[tuple[int, int], Sweeps] = {}
-        self.network = PlacetoPolicy(
-            PlacetoShape(config.hidden, config.embedding, config.width, config.rounds)
-        )
+        shape = PlacetoNetworkConfig(**config.part(PlacetoNetworkConfig))
+        self.network = PlacetoPolicy(shape)
 
     def roll_out(
         self,

@@ -1,8 +1,5 @@
 """A policy for any number and kind of devices: it scores (group, device) pairs."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -14,36 +11,11 @@ from placeto.models.choices import masked
 from placeto.models.network import Network
 from placeto.models.placeto.play import Guide
 from placeto.models.placeto.scoring import Weights, weights_of
+from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.models.placeto.stored import check
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
-
-
-@dataclass(frozen=True)
-class PlacetoShape:
-    """What shape a policy has.
-
-    Attributes:
-        hidden: width of the two layers that score a pair.
-        embedding: length of a group's embedding.
-        width: of the layers that make the embedding.
-        rounds: of messages among the groups.
-    """
-
-    hidden: int = 64
-    embedding: int = 16
-    width: int = 32
-    rounds: int = 4
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if not isinstance(value, int) or value < 1:
-                raise PlacetoError(f"policy {name} is {value!r}, expected a whole number from 1")
-
-    def to_document(self) -> dict[str, Any]:
-        """The shape as JSON."""
-        return asdict(self)
 
 
 class Heard(MessagePassing):  # type: ignore[misc]
@@ -85,9 +57,9 @@ class PlacetoPolicy(Network):
     """
 
     agent = "placeto"
-    config: PlacetoShape
+    config: PlacetoNetworkConfig
 
-    def __init__(self, config: PlacetoShape) -> None:
+    def __init__(self, config: PlacetoNetworkConfig) -> None:
         super().__init__()
         self.config = config
         width, hidden = config.width, config.hidden
@@ -158,7 +130,7 @@ def loaded(stored: StoredPolicy) -> PlacetoPolicy:
     check(stored)
     shape = {key: value for key, value in stored.card["policy"].items() if key != "kind"}
     try:
-        policy = PlacetoPolicy(PlacetoShape(**shape))
+        policy = PlacetoPolicy(PlacetoNetworkConfig(**shape))
     except (TypeError, PlacetoError) as error:
         raise PlacetoError(f"{stored.source}: not a policy's shape: {error}") from error
     policy.load(stored)

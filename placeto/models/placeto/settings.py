@@ -3,12 +3,29 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from placeto.models.settings import LearningConfig
+from placeto.models.settings import LearningConfig, Settings
 from placeto.support.errors import PlacetoError
 
 
 @dataclass(frozen=True)
-class PlacetoConfig(LearningConfig):
+class PlacetoNetworkConfig(Settings):
+    """What makes Placeto's network.
+
+    Attributes:
+        hidden: width of the two layers that score a pair.
+        embedding: length of a group's embedding.
+        width: of the layers that make the embedding.
+        rounds: of messages among the groups.
+    """
+
+    hidden: int = 64
+    embedding: int = 16
+    width: int = 32
+    rounds: int = 4
+
+
+@dataclass(frozen=True)
+class PlacetoConfig(PlacetoNetworkConfig, LearningConfig):
     """Settings of Placeto's training.
 
     Attributes:
@@ -17,10 +34,6 @@ class PlacetoConfig(LearningConfig):
         disturbed_lessons: episodes of a lesson that begin near the placement that is imitated; one
             more begins on one device.
         sweeps: how often an episode of reinforcement goes through the groups.
-        hidden: width of the layers that score a pair.
-        embedding: length of a group's embedding.
-        width: of the layers that make the embedding.
-        rounds: of messages among the groups.
     """
 
     agent = "placeto"
@@ -35,10 +48,6 @@ class PlacetoConfig(LearningConfig):
     lessons: int = 4
     disturbed_lessons: int = 3
     sweeps: int = 1
-    hidden: int = 64
-    embedding: int = 16
-    width: int = 32
-    rounds: int = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from placeto.models.kind import AgentKind
-from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.models.placeto_2019.settings import Placeto2019Config, Placeto2019NetworkConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
 
@@ -34,7 +34,7 @@ def _load(stored: "StoredPolicy") -> "Network":
 KIND = AgentKind(
     name="placeto-2019",
     config=Placeto2019Config,
+    network=Placeto2019NetworkConfig,
     make=_make,
     load=_load,
-    network_settings=("width", "passing", "rounds", "pooling", "keep"),
 )

@@ -13,7 +13,7 @@ from placeto.models.agent import ALL, Unschooled, Visit
 from placeto.models.choices import entropy, masked
 from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
 from placeto.models.placeto_2019.play import Rollout, roll_out
-from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.models.placeto_2019.settings import Placeto2019Config, Placeto2019NetworkConfig
 from placeto.models.placeto_2019.structure import structure
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
@@ -53,16 +53,8 @@ class Placeto2019Agent(Unschooled):
         ]
         self._structures = [structure(problem) for problem in problems]
         self._episodes: dict[int, Episodes] = {}
-        self.network = Placeto2019Policy(
-            Placeto2019Shape(
-                num_devices=sizes.pop(),
-                width=config.width,
-                passing=config.passing,
-                rounds=config.rounds,
-                pooling=config.pooling,
-                keep=config.keep,
-            )
-        )
+        network = config.part(Placeto2019NetworkConfig)
+        self.network = Placeto2019Policy(Placeto2019Shape(num_devices=sizes.pop(), **network))
 
     def roll_out(
         self,

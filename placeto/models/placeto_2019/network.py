@@ -1,7 +1,6 @@
 """Placeto's policy: graph embedding, pooling, a softmax over devices."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -11,50 +10,21 @@ from placeto.models.layers import mlp
 from placeto.models.network import Network
 from placeto.models.placeto_2019.messages import Rounds, Sweep
 from placeto.models.placeto_2019.pooling import Pools
+from placeto.models.placeto_2019.settings import Placeto2019NetworkConfig
 from placeto.models.placeto_2019.structure import DIRECTIONS, Structure
 from placeto.models.stored import StoredPolicy
 from placeto.support.errors import PlacetoError
 
 
-@dataclass(frozen=True)
-class Placeto2019Shape:
+@dataclass(frozen=True, kw_only=True)
+class Placeto2019Shape(Placeto2019NetworkConfig):
     """What shape a policy has.
 
     Attributes:
         num_devices: how many devices it chooses from.
-        width: of the embeddings, in each of the two directions.
-        passing: `rounds` (messages among all nodes), `sweep` (one pass along the topological
-            order), or `none` (no messages: the "simple aggregator").
-        rounds: how many rounds.
-        pooling: `partition` (over ancestors, descendants and parallel nodes apart) or `all` (over
-            all nodes at once: the "simple partitioner").
-        keep: what the logit of the group's present device is raised by before training; learned
-            from there on. 0 is the paper's.
     """
 
     num_devices: int
-    width: int = 16
-    passing: Literal["rounds", "sweep", "none"] = "rounds"
-    rounds: int = 8
-    pooling: Literal["partition", "all"] = "partition"
-    keep: float = 3.0
-
-    def __post_init__(self) -> None:
-        for name, least in (("num_devices", 1), ("width", 1), ("rounds", 1)):
-            if getattr(self, name) < least:
-                raise PlacetoError(f"policy {name} is {getattr(self, name)}, expected {least} up")
-        for name, known in (
-            ("passing", ("rounds", "sweep", "none")),
-            ("pooling", ("partition", "all")),
-        ):
-            if getattr(self, name) not in known:
-                raise PlacetoError(
-                    f"policy {name} is {getattr(self, name)!r}, expected one of {', '.join(known)}"
-                )
-
-    def to_document(self) -> dict[str, Any]:
-        """The configuration as JSON."""
-        return asdict(self)
 
 
 class GraphReader(Network):

@@ -6,10 +6,11 @@ import torch
 from placeto import PlacementProblem
 from placeto.envs.features.groups import group_graph
 from placeto.envs.features.pairs import wiring
-from placeto.models.placeto.network import PlacetoPolicy, PlacetoShape
+from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.play import Guide
+from placeto.models.placeto.settings import PlacetoNetworkConfig
 
-SHAPE = PlacetoShape(hidden=8, embedding=3, width=4, rounds=2)
+SHAPE = PlacetoNetworkConfig(hidden=8, embedding=3, width=4, rounds=2)
 
 
 def drawn_policy(seed: int = 0, scale: float = 1.0) -> PlacetoPolicy:

@@ -14,15 +14,16 @@ from placeto.envs import generator
 from placeto.envs.features.groups import GROUP_ATTRIBUTES, group_graph
 from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES
 from placeto.models.placeto import scoring
-from placeto.models.placeto.network import PlacetoPolicy, PlacetoShape
+from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.scoring import embedding_of
+from placeto.models.placeto.settings import PlacetoNetworkConfig
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.compiled import from_python
 from tests.strategies import problems
 
 score = from_python(scoring.score)
 
-SMALL = PlacetoShape(hidden=7, embedding=3, width=5, rounds=2)
+SMALL = PlacetoNetworkConfig(hidden=7, embedding=3, width=5, rounds=2)
 
 
 def drawn(shape=SMALL, seed=0):
@@ -170,5 +171,5 @@ def test_attributes_of_the_diamond_by_hand():
 
 @pytest.mark.parametrize("wrong", [{"hidden": 0}, {"embedding": -1}, {"width": 2.5}])
 def test_shapes_that_cannot_be_are_refused(wrong):
-    with pytest.raises(PlacetoError, match=f"policy {next(iter(wrong))} is"):
-        PlacetoShape(**wrong)
+    with pytest.raises(PlacetoError, match=f"^{next(iter(wrong))} is"):
+        PlacetoNetworkConfig(**wrong)

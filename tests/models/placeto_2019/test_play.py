@@ -1,6 +1,9 @@
+import math
+
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 import placeto
 from placeto.envs import generator
@@ -122,10 +125,12 @@ def test_forbidden_devices_are_not_chosen_whatever_the_logits():
     toy = generator.diamond()
     pins = {0: 1, 2: 0, 5: 1}
     problem = placeto.PlacementProblem(toy.graph, toy.cluster, "none", pins=pins)
+    policy = Placeto2019Policy(Placeto2019Shape(num_devices=2))
+    torch.nn.init.constant_(policy.keep, math.nan)
     rollout = roll_out(
         lockstep(problem, Placeto2019Config(initial_placement="random"), 3),
         structure(problem),
-        Placeto2019Policy(Placeto2019Shape(num_devices=2, keep=float("nan"))),
+        policy,
         np.random.default_rng(0),
         episodes=3,
     )
