@@ -1,8 +1,9 @@
 """Workers that may die: a function, done on many cores or machines at once."""
 
 import pickle
-from collections import deque
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
 import placeto
@@ -13,8 +14,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Work = Callable[[Item], Result]
 
-DEATHS_A_WORKER = 5
-"""How often workers may die, each on average, before any of them finishes anything."""
+DEATHS = 20
+"""How often a worker may die."""
 
 PATIENCE = 60.0
 """Seconds without a sign of life after which it is said that workers have not started."""
@@ -28,20 +29,20 @@ PROTOCOL = 5
 class Crew(Generic[Item, Result]):
     """Ray actors that all do the same work.
 
-    One that dies is replaced, and what it was at is done again by the next that is free: what the
-    work of an item yields must depend on the item alone. Errors of the work are raised here, as
-    they are.
+    Ray starts one that dies again, and has it do again what it was at: what the work of an item
+    yields must depend on the item alone. Errors of the work are raised here, as they are.
 
     Use it in a `with` block, or close it.
 
     Args:
-        make: makes what does the work, in the actor, by the actor's number (from 0; that which
-            takes a dead one's place has its number): `make(number)(item)` is an item's result.
+        make: makes what does the work, in the actor, by the actor's number from 0, once more where
+            the actor had died: `make(number)(item)` is an item's result.
         options: of each actor, as Ray knows them: CPUs, where it runs.
         progress: told of every death, and of workers that do not start, in a line.
 
     Attributes:
-        deaths: how many actors died so far.
+        size: how many actors there are.
+        deaths: how often actors were found to have died so far.
     """
 
     def __init__(
@@ -50,21 +51,25 @@ class Crew(Generic[Item, Result]):
         options: Sequence[Mapping[str, Any]],
         progress: Callable[[str], None] = lambda message: None,
     ) -> None:
-        self._ray = import_ray()
+        self._ray = ray = import_ray()
+        from ray.util import ActorPool
+
         # By value, and not as arrays in shared memory: those can only be read, and for such numba
-        # would compile everything once more.
-        self._make = self._ray.put(self._ray.cloudpickle.dumps(make))
+        # would compile everything once more. An actor that starts again asks for it again.
+        self._make = ray.put(ray.cloudpickle.dumps(make))
+        self._actors = [
+            ray.remote(max_restarts=DEATHS, max_task_retries=-1, **each)(Worker).remote(
+                self._make, number, placeto.__version__
+            )
+            for number, each in enumerate(options)
+        ]
+        self._pool = ActorPool(self._actors)
+        self._starting = [actor.start.remote() for actor in self._actors]
         self._progress = progress
-        self._waiting: deque[tuple[int, bytes]] = deque()
-        self._idle: deque[_Actor] = deque()
-        self._starting: dict[Any, _Actor] = {}
-        self._busy: dict[Any, tuple[_Actor, int, bytes]] = {}
+        self._lives: dict[int, str] = {}
         self._tickets = 0
-        self._in_vain = 0
         self.deaths = 0
         self.size = len(options)
-        for number, each in enumerate(options):
-            self._hire(number, each)
 
     def __enter__(self) -> Self:
         return self
@@ -74,9 +79,8 @@ class Crew(Generic[Item, Result]):
 
     def close(self) -> None:
         """Ends the actors; what they were at is lost."""
-        busy = [actor for actor, *_ in self._busy.values()]
-        for actor in (*self._idle, *self._starting.values(), *busy):
-            actor.end()
+        for actor in self._actors:
+            self._ray.kill(actor)
 
     def submit(self, item: Item) -> int:
         """Hands over an item, as it is at the moment.
@@ -86,8 +90,7 @@ class Crew(Generic[Item, Result]):
         """
         ticket = self._tickets
         self._tickets += 1
-        self._waiting.append((ticket, pickle.dumps(item, PROTOCOL)))
-        self._hand_out()
+        self._pool.submit(_work, (ticket, pickle.dumps(item, PROTOCOL)))
         return ticket
 
     def start(self) -> None:
@@ -97,19 +100,32 @@ class Crew(Generic[Item, Result]):
             PlacetoError: none will be.
             Exception: what `make` raised.
         """
-        while not self._idle and not self._busy:
-            self._next()
+        if not self._starting:
+            return
+        ready, _ = self._ray.wait(self._starting, timeout=PATIENCE)
+        if not ready:
+            self._progress(
+                f"none of {self.size} workers has started for {PATIENCE:g} seconds; does Ray have "
+                "the CPUs, or the machine, that they ask for?"
+            )
+            ready, _ = self._ray.wait(self._starting)
+        self._result(lambda: self._ray.get(ready[0]))
+        self._starting = []
 
     def take(self) -> tuple[int, Result]:
         """Waits for the next item that is done, of those handed over; its ticket and result.
 
         Raises:
-            PlacetoError: workers die again and again.
+            PlacetoError: a worker dies again and again.
             Exception: what the work raised.
         """
-        while (done := self._next()) is None:
-            pass
-        return done
+        self.start()
+        number, life, ticket, result = self._result(self._pool.get_next_unordered)
+        if life != self._lives.get(number, ""):
+            self.deaths += 1
+            self._progress(f"worker {number} died; another took its place")
+        self._lives[number] = life
+        return ticket, pickle.loads(result)
 
     def map(self, items: Iterable[Item]) -> Iterator[tuple[int, Result]]:
         """Numbers of items and their results, as they are done; nothing else may be under way."""
@@ -118,81 +134,24 @@ class Crew(Generic[Item, Result]):
             ticket, result = self.take()
             yield numbers[ticket], result
 
-    def _next(self) -> tuple[int, Result] | None:
-        """Waits until something happens: an item is done, or an actor is ready, or dead."""
-        self._hand_out()
-        done = self._first()
-        if done in self._starting:
-            actor = self._starting.pop(done)
-            try:
-                self._get(done)
-            except _Lost as error:
-                self._replace(actor, error)
-            except BaseException:
-                actor.end()
-                raise
-            else:
-                self._idle.append(actor)
-            return None
-        actor, ticket, item = self._busy.pop(done)
+    def _result(self, get: Callable[[], Any]) -> Any:
+        errors = self._ray.exceptions
         try:
-            result: Result = pickle.loads(self._get(done))
-        except _Lost as error:
-            self._waiting.appendleft((ticket, item))
-            self._replace(actor, error)
-            return None
-        except BaseException:
-            self._idle.append(actor)
-            raise
-        self._idle.append(actor)
-        self._in_vain = 0
-        return ticket, result
-
-    def _first(self) -> Any:
-        """What happened first; it may be long."""
-        pending = [*self._busy, *self._starting]
-        done, _ = self._ray.wait(pending, timeout=PATIENCE if self._starting else None)
-        if not done:
-            self._progress(
-                f"{len(self._starting)} of {self.size} workers have not started for "
-                f"{PATIENCE:g} seconds; does Ray have the CPUs, or the machine, that they ask for?"
-            )
-            done, _ = self._ray.wait(pending)
-        return done[0]
-
-    def _get(self, reference: Any) -> Any:
-        try:
-            return self._ray.get(reference)
-        except self._ray.exceptions.RayTaskError as error:
+            return get()
+        except errors.RayTaskError as error:
             if isinstance(error.cause, PlacetoError):
                 raise error.cause from None
             raise
-        except self._ray.exceptions.RayError as error:
+        except errors.RayError as error:
             # Killed, out of memory, its machine gone: nothing that the work did.
-            raise _Lost(str(error)) from error
-
-    def _hand_out(self) -> None:
-        while self._idle and self._waiting:
-            actor, (ticket, item) = self._idle.popleft(), self._waiting.popleft()
-            self._busy[actor.handle.do.remote(item)] = (actor, ticket, item)
-
-    def _hire(self, number: int, options: Mapping[str, Any]) -> None:
-        actor = _Actor(self._ray, number, options)
-        began = actor.handle.begin.remote(self._make, number, placeto.__version__)
-        self._starting[began] = actor
-
-    def _replace(self, actor: "_Actor", error: Exception) -> None:
-        actor.end()
-        self.deaths += 1
-        self._in_vain += 1
-        if self._in_vain > DEATHS_A_WORKER * self.size:
-            reason = " ".join(str(error).split())
+            reason = " ".join(str(error).split())[:LONGEST_REASON]
             raise PlacetoError(
-                f"{self._in_vain} workers died one after the other, and none finished anything; of "
-                f"the last one: {reason[:LONGEST_REASON]}"
-            )
-        self._progress(f"worker {actor.number} died; another takes its place")
-        self._hire(actor.number, actor.options)
+                f"a worker died {DEATHS + 1} times; of the last time: {reason}"
+            ) from error
+
+
+def _work(actor: Any, item: tuple[int, bytes]) -> Any:
+    return actor.do.remote(*item)
 
 
 def one_a_node(size: int, cpus: int) -> list[Mapping[str, Any]]:
@@ -222,40 +181,44 @@ def one_a_node(size: int, cpus: int) -> list[Mapping[str, Any]]:
     ]
 
 
-class _Lost(Exception):  # noqa: N818 (an actor is replaced, and nobody sees this)
-    """An actor died, or what it handed back was lost."""
-
-
-class _Actor:
-    """A process of Ray's, and how to start another like it."""
-
-    def __init__(self, ray: Any, number: int, options: Mapping[str, Any]) -> None:
-        self.number = number
-        self.options = options
-        self._ray = ray
-        self.handle = ray.remote(max_restarts=0, **options)(Worker).remote()
-
-    def end(self) -> None:
-        """Ends the process, if it has not ended yet."""
-        self._ray.kill(self.handle)
-
-
 class Worker:
-    """What runs in an actor's process; it is handed pickles, and hands them back."""
+    """What runs in an actor's process; it is handed pickles, and hands them back.
 
-    def begin(self, make: bytes, number: int, version: str) -> None:
+    Args:
+        make: makes what does the work; a pickle.
+        number: of the actor.
+        version: of the package, where the work comes from.
+    """
+
+    def __init__(self, make: bytes, number: int, version: str) -> None:
+        context = import_ray().get_runtime_context()
+        self._life = uuid.uuid4().hex if context.was_current_actor_reconstructed else ""
+        self._make, self._number, self._version = make, number, version
+
+    @cached_property
+    def _work(self) -> Work[Any, Any]:
+        # Not made by the constructor: what that raises, Ray tells as the actor's death.
+        if placeto.__version__ != self._version:
+            raise PlacetoError(
+                f"a worker's machine has placeto {placeto.__version__}, not {self._version}; all "
+                "need the same"
+            )
+        work: Work[Any, Any] = pickle.loads(self._make)(self._number)
+        return work
+
+    def start(self) -> None:
         """Makes what does the work.
 
         Raises:
             PlacetoError: this machine has another version of the package.
         """
-        if placeto.__version__ != version:
-            raise PlacetoError(
-                f"a worker's machine has placeto {placeto.__version__}, not {version}; all need "
-                "the same"
-            )
-        self._work: Work[Any, Any] = pickle.loads(make)(number)
+        _ = self._work
 
-    def do(self, item: bytes) -> bytes:
-        """Does the work of an item."""
-        return pickle.dumps(self._work(pickle.loads(item)), PROTOCOL)
+    def do(self, ticket: int, item: bytes) -> tuple[int, str, int, bytes]:
+        """Does the work of an item.
+
+        Returns:
+            The actor's number, which of its lives this is, the ticket, and the result.
+        """
+        result = pickle.dumps(self._work(pickle.loads(item)), PROTOCOL)
+        return self._number, self._life, ticket, result

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,19 +13,14 @@ from placeto.support.errors import PlacetoError
 # What is stored is small, and a machine's default would be 30% of its memory.
 OBJECT_STORE_BYTES = 256 * 2**20
 
-PATIENCE_SECONDS = 10.0
-
-# How a client of HTTP/2, which gRPC is, begins (RFC 9113, section 3.4): with settings, none here.
-# The server answers with a frame of settings, type 4.
-_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-_FRAME_HEAD_BYTES, _TYPE, _SETTINGS = 9, 3, 4
+PATIENCE_SECONDS = 5.0
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Ray would have its workers give way to everything else; nothing is done without them.
     "RAY_worker_niceness": "0",
     # The crews say what became of their workers.
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|so the task will be retried",
 }
 
 
@@ -97,16 +91,15 @@ def _start(ray: ModuleType, address: str | None, cpus: int) -> None:
     host, colon, port = address.rpartition(":")
     if address != "auto" and not (colon and host and port.isascii() and port.isdigit()):
         raise PlacetoError(f"--ray-address {address}: expected auto, or HOST:PORT of a cluster")
+    failures = (OSError, ValueError, RuntimeError, AssertionError, ray.exceptions.RayError)
     try:
         _check_answers(address)
-    except (OSError, OverflowError, ValueError) as error:
+        ray.init(address=address, **quiet)
+    except ConnectionError as error:
         raise PlacetoError(
             f"--ray-address {address}: no Ray cluster can be reached ({_line(error)}); start one "
             "by: ray start --head"
         ) from error
-    failures = (OSError, ValueError, RuntimeError, AssertionError, ray.exceptions.RayError)
-    try:
-        ray.init(address=address, **quiet)
     except failures as error:
         raise PlacetoError(
             f"--ray-address {address}: the Ray there cannot be used ({_line(error)}); one that has "
@@ -118,22 +111,21 @@ def _check_answers(address: str) -> None:
     """Makes sure that a Ray is there: it would try for minutes, and then end this process.
 
     Raises:
-        OSError: nobody listens there, or somebody else.
-        OverflowError: there is no such port.
-        ValueError: it is no address.
+        ConnectionError: nobody listens there, or somebody else.
     """
-    from ray._private.services import canonicalize_bootstrap_address_or_die
+    import grpc  # type: ignore[import-untyped]
 
-    # Of `auto`: what RAY_ADDRESS says, or what `ray start` left, of which nothing may run any more.
-    found = canonicalize_bootstrap_address_or_die(address)
-    host, _, port = found.rpartition(":")
-    with socket.create_connection((host.strip("[]"), int(port)), PATIENCE_SECONDS) as connection:
-        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
-            return
-        connection.sendall(_GREETING)
-        head = connection.recv(_FRAME_HEAD_BYTES, socket.MSG_WAITALL)
-    if len(head) < _FRAME_HEAD_BYTES or head[_TYPE] != _SETTINGS:
-        raise ConnectionError(f"what listens at {found} is no Ray; its port is 6379 by default")
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS", address)
+    if address == "auto" or os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+        return
+    with grpc.insecure_channel(address) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=PATIENCE_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise ConnectionError(
+                f"nothing at {address} answers as Ray does, whose port is 6379 by default"
+            ) from None
 
 
 def _line(error: Exception) -> str:

@@ -35,7 +35,7 @@ def test_an_item_that_a_worker_died_of_is_done_by_another(tmp_path):
         assert found == {0: 1, 1: "survived", 2: 9, 3: "survived", 4: 25}
         assert crew.deaths == 2
         assert [line.partition(" ")[2][2:] for line in lines] == [
-            "died; another takes its place"
+            "died; another took its place"
         ] * 2
         assert sorted(crew.map([2, 3])) == [(0, 4), (1, 9)]
 
@@ -49,25 +49,11 @@ def test_an_idle_worker_that_is_killed_is_replaced_under_its_number():
         assert first != second
 
 
-def test_a_worker_that_ran_out_of_memory_is_replaced(ray, monkeypatch):
-    """Ray kills such a worker, and says so by an error that is none of an actor's."""
-    with Crew(works.squarer, TWO[:1]) as crew:
-        crew.start()
-        get, errors = ray.get, [ray.exceptions.OutOfMemoryError("the machine is full")]
-        monkeypatch.setattr(ray, "get", lambda ref: get(ref) if not errors else _raise(errors))
-        assert list(crew.map([3])) == [(0, 9)]
-        assert crew.deaths == 1
-
-
-def _raise(errors):
-    raise errors.pop()
-
-
 def test_workers_that_die_again_and_again_are_given_up(monkeypatch):
-    monkeypatch.setattr(crews, "DEATHS_A_WORKER", 2)
+    monkeypatch.setattr(crews, "DEATHS", 2)
     with (
         Crew(works.doomed, [{"num_cpus": 1}]) as crew,
-        pytest.raises(PlacetoError, match="3 workers died one after the other, and none") as error,
+        pytest.raises(PlacetoError, match=r"^a worker died 3 times; of the last") as error,
     ):
         list(crew.map([1]))
     assert "\n" not in str(error.value)
@@ -82,7 +68,7 @@ def test_workers_that_do_not_start_are_waited_for_with_a_word(monkeypatch):
     nowhere = [{"num_cpus": 0, "resources": {"node:192.0.2.1": 0.6}}]
     with (
         Crew(works.squarer, nowhere, stop) as crew,
-        pytest.raises(TimeoutError, match="1 of 1 workers have not started"),
+        pytest.raises(TimeoutError, match="none of 1 workers has started"),
     ):
         crew.start()
 

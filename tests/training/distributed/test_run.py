@@ -85,7 +85,7 @@ def test_a_run_whose_workers_are_killed_is_the_run_without(tmp_path, whole):
     lines = []
     watch = killing(tmp_path, at=(3, 6, 9))
     train_with_workers(TOYS, CONFIG, tmp_path, scheme=Scheme(2), progress=lines.append, watch=watch)
-    assert sum("died; another takes its place" in line for line in lines) == 3
+    assert sum("died; another took its place" in line for line in lines) == 3
     assert watch.seen == [*range(1, 13)]
     assert content(tmp_path) == whole
     assert workers_end()
