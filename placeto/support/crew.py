@@ -3,7 +3,6 @@
 import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
 import placeto
@@ -55,16 +54,17 @@ class Crew(Generic[Item, Result]):
         from ray.util import ActorPool
 
         # By value, and not as arrays in shared memory: those can only be read, and for such numba
-        # would compile everything once more. An actor that starts again asks for it again.
+        # would compile everything once more. With every item, as an actor may start again; in a
+        # list, of which Ray hands over the reference.
         self._make = ray.put(ray.cloudpickle.dumps(make))
         self._actors = [
             ray.remote(max_restarts=DEATHS, max_task_retries=-1, **each)(Worker).remote(
-                self._make, number, placeto.__version__
+                number, placeto.__version__
             )
             for number, each in enumerate(options)
         ]
         self._pool = ActorPool(self._actors)
-        self._starting = [actor.start.remote() for actor in self._actors]
+        self._starting = [actor.start.remote([self._make]) for actor in self._actors]
         self._progress = progress
         self._lives: dict[int, str] = {}
         self._tickets = 0
@@ -90,7 +90,7 @@ class Crew(Generic[Item, Result]):
         """
         ticket = self._tickets
         self._tickets += 1
-        self._pool.submit(_work, (ticket, pickle.dumps(item, PROTOCOL)))
+        self._pool.submit(_work, ([self._make], ticket, pickle.dumps(item, PROTOCOL)))
         return ticket
 
     def start(self) -> None:
@@ -150,8 +150,8 @@ class Crew(Generic[Item, Result]):
             ) from error
 
 
-def _work(actor: Any, item: tuple[int, bytes]) -> Any:
-    return actor.do.remote(*item)
+def _work(actor: Any, arguments: tuple[list[Any], int, bytes]) -> Any:
+    return actor.do.remote(*arguments)
 
 
 def one_a_node(size: int, cpus: int) -> list[Mapping[str, Any]]:
@@ -185,40 +185,41 @@ class Worker:
     """What runs in an actor's process; it is handed pickles, and hands them back.
 
     Args:
-        make: makes what does the work; a pickle.
         number: of the actor.
         version: of the package, where the work comes from.
     """
 
-    def __init__(self, make: bytes, number: int, version: str) -> None:
+    def __init__(self, number: int, version: str) -> None:
         context = import_ray().get_runtime_context()
         self._life = uuid.uuid4().hex if context.was_current_actor_reconstructed else ""
-        self._make, self._number, self._version = make, number, version
+        self._number, self._version = number, version
+        self._work: Any = None
 
-    @cached_property
-    def _work(self) -> Work[Any, Any]:
-        # Not made by the constructor: what that raises, Ray tells as the actor's death.
+    def start(self, make: list[Any]) -> None:
+        """Makes what does the work, if it is not made yet.
+
+        It is not made by the constructor: what that raises, Ray tells as the actor's death.
+
+        Args:
+            make: makes it; the reference of a pickle.
+
+        Raises:
+            PlacetoError: this machine has another version of the package.
+        """
         if placeto.__version__ != self._version:
             raise PlacetoError(
                 f"a worker's machine has placeto {placeto.__version__}, not {self._version}; all "
                 "need the same"
             )
-        work: Work[Any, Any] = pickle.loads(self._make)(self._number)
-        return work
+        if self._work is None:
+            self._work = pickle.loads(import_ray().get(make[0]))(self._number)
 
-    def start(self) -> None:
-        """Makes what does the work.
-
-        Raises:
-            PlacetoError: this machine has another version of the package.
-        """
-        _ = self._work
-
-    def do(self, ticket: int, item: bytes) -> tuple[int, str, int, bytes]:
+    def do(self, make: list[Any], ticket: int, item: bytes) -> tuple[int, str, int, bytes]:
         """Does the work of an item.
 
         Returns:
             The actor's number, which of its lives this is, the ticket, and the result.
         """
-        result = pickle.dumps(self._work(pickle.loads(item)), PROTOCOL)
-        return self._number, self._life, ticket, result
+        self.start(make)
+        result = self._work(pickle.loads(item))
+        return self._number, self._life, ticket, pickle.dumps(result, PROTOCOL)
