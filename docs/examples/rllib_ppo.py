@@ -27,7 +27,7 @@ def final_step_time(module):
     return 1e3 * info["step_time"]
 
 
-def main(seed=0, iterations=40):
+def main(seed=0, iterations=20):
     """Trains an agent, and says what it makes of the problem."""
     torch.set_num_threads(1)  # operations are too small to be shared out
     ray.init(num_cpus=1, include_dashboard=False, logging_level="ERROR")
