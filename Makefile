@@ -13,7 +13,7 @@ QUICK := $(addprefix tests/, bounds envs heuristics placers/exact search simulat
 	--ignore=tests/envs/test_measuring.py
 
 .PHONY: demo test quick test-deep lint format docs dist graphs results papers instances speed measured \
-	families policy transfer transfer-policies ray report-pictures lock clean
+	families policy transfer transfer-policies ray report-pictures schemas lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -118,6 +118,10 @@ ray: $(INSTALLED)
 # The pictures of a report.
 report-pictures: $(INSTALLED) $(VENV)/browser
 	$(BIN)/python -m benchmarks.report_pictures
+
+# The JSON Schemas of the docs.
+schemas: $(INSTALLED)
+	$(BIN)/python docs/schemas.py
 
 # Every version, for `make` to install by. Four are pinned by hand: the newest would not fit
 # together, or not every Python from 3.11.0 on.

@@ -1,16 +1,18 @@
 """Clusters: devices that run ops, and channels that carry tensors between them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import yaml
+from msgspec import Meta, field
 from numpy.typing import NDArray
 
 from placeto.support.bundle import find
+from placeto.support.documents import Document, from_value
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes, write_bytes
 from placeto.support.launch import (
@@ -190,6 +192,45 @@ class Cluster:
         raise PlacetoError(f"{where}: there is no device {name!r}; devices: {known}")
 
 
+Quantity = Annotated[
+    int | float | str,
+    Meta(description="A number in the SI unit, or one with its unit: 12GiB, 7.6GB/s, 5.7us."),
+]
+
+
+class DeviceDocument(Document, forbid_unknown_fields=True):
+    """A device of a cluster file, see `Device`."""
+
+    name: str
+    kind: str
+    memory: Quantity
+    launch_overhead: Quantity = 0
+    tensorflow: str | None = None
+    cores: Annotated[int, Meta(ge=1)] | None = None
+
+
+class ChannelDocument(Document, forbid_unknown_fields=True):
+    """A channel of a cluster file, see `Channel`."""
+
+    name: str
+    sources: list[str] = field(name="from")
+    destinations: list[str] = field(name="to")
+    bandwidth: Quantity
+    latency: Quantity = 0
+    overhead: Quantity = 0
+    multicast: bool = False
+
+
+class ClusterDocument(Document, forbid_unknown_fields=True):
+    """A cluster file, see `Cluster`."""
+
+    name: str
+    devices: list[DeviceDocument]
+    channels: list[ChannelDocument] | None = None
+    source: str = ""
+    launch: str | dict[str, list[str]] | None = None
+
+
 class _Loader(yaml.SafeLoader):
     """YAML's safe loader, but for keys that stand twice, of which it would take the last."""
 
@@ -266,102 +307,47 @@ def from_document(document: Any, where: str) -> Cluster:
     Raises:
         PlacetoError: a key is missing, unknown, or of the wrong type; see `Cluster`.
     """
-    required, optional = ("name", "devices"), ("channels", "source", "launch")
-    _check_keys(document, where, required, optional)
+    read = from_value(document, ClusterDocument, where)
+    devices = tuple(
+        _device(entry, f"{where}: devices[{index}]") for index, entry in enumerate(read.devices)
+    )
+    channels = tuple(
+        _channel(entry, f"{where}: channels[{index}]")
+        for index, entry in enumerate(read.channels or ())
+    )
+    launch = read_launch(read.launch, f"{where}: launch")
     try:
-        return Cluster(
-            name=_text(document["name"], f"{where}: name"),
-            devices=tuple(
-                _device(entry, f"{where}: devices[{index}]")
-                for index, entry in enumerate(_list(document["devices"], f"{where}: devices"))
-            ),
-            channels=tuple(
-                _channel(entry, f"{where}: channels[{index}]")
-                for index, entry in enumerate(
-                    _list(document.get("channels") or [], f"{where}: channels")
-                )
-            ),
-            source=_text(document.get("source", ""), f"{where}: source"),
-            launch=read_launch(document.get("launch"), f"{where}: launch"),
-        )
+        return Cluster(read.name, devices, channels, read.source, launch)
     except PlacetoError as error:
-        message = str(error)
-        if message.startswith(where):
-            raise
-        raise PlacetoError(f"{where}: {message}") from error
+        raise PlacetoError(f"{where}: {error}") from error
 
 
-def _device(entry: Any, where: str) -> Device:
-    required, optional = ("name", "kind", "memory"), ("launch_overhead", "tensorflow", "cores")
-    _check_keys(entry, where, required, optional)
-    tensorflow, cores = entry.get("tensorflow"), entry.get("cores")
-    if cores is not None and (type(cores) is not int or cores < 1):
-        raise PlacetoError(f"{where}: cores is {cores!r}, expected a whole number from 1")
-    memory = parse_quantity(entry["memory"], "bytes", f"{where}: memory")
+def _device(entry: DeviceDocument, where: str) -> Device:
+    memory = parse_quantity(entry.memory, "bytes", f"{where}: memory")
     if memory >= 2**62:
-        raise PlacetoError(
-            f"{where}: memory is {entry['memory']!r}, expected less than 2**62 bytes"
-        )
+        raise PlacetoError(f"{where}: memory is {entry.memory!r}, expected less than 2**62 bytes")
     return Device(
-        name=_text(entry["name"], f"{where}: name"),
-        kind=_text(entry["kind"], f"{where}: kind"),
+        name=entry.name,
+        kind=entry.kind,
         memory_bytes=int(memory),
-        launch_overhead_seconds=_seconds(entry, "launch_overhead", where),
-        tensorflow=None if tensorflow is None else _text(tensorflow, f"{where}: tensorflow"),
-        cores=cores,
+        launch_overhead_seconds=parse_quantity(
+            entry.launch_overhead, "seconds", f"{where}: launch_overhead"
+        ),
+        tensorflow=entry.tensorflow,
+        cores=entry.cores,
     )
 
 
-def _channel(entry: Any, where: str) -> Channel:
-    required, optional = ("name", "from", "to", "bandwidth"), ("latency", "overhead", "multicast")
-    _check_keys(entry, where, required, optional)
-    ends = [
-        tuple(_text(name, f"{where}: {key}") for name in _list(entry[key], f"{where}: {key}"))
-        for key in ("from", "to")
-    ]
-    multicast = entry.get("multicast", False)
-    if not isinstance(multicast, bool):
-        raise PlacetoError(f"{where}: multicast is {multicast!r}, expected true or false")
+def _channel(entry: ChannelDocument, where: str) -> Channel:
     return Channel(
-        name=_text(entry["name"], f"{where}: name"),
-        sources=ends[0],
-        destinations=ends[1],
-        bandwidth=parse_quantity(entry["bandwidth"], "bytes/second", f"{where}: bandwidth"),
-        latency_seconds=_seconds(entry, "latency", where),
-        overhead_seconds=_seconds(entry, "overhead", where),
-        multicast=multicast,
+        name=entry.name,
+        sources=tuple(entry.sources),
+        destinations=tuple(entry.destinations),
+        bandwidth=parse_quantity(entry.bandwidth, "bytes/second", f"{where}: bandwidth"),
+        latency_seconds=parse_quantity(entry.latency, "seconds", f"{where}: latency"),
+        overhead_seconds=parse_quantity(entry.overhead, "seconds", f"{where}: overhead"),
+        multicast=entry.multicast,
     )
-
-
-def _seconds(entry: Mapping[str, Any], key: str, where: str) -> float:
-    seconds = parse_quantity(entry.get(key, 0), "seconds", f"{where}: {key}")
-    if seconds == np.inf:
-        raise PlacetoError(f"{where}: {key} is infinite, expected a finite number of seconds")
-    return seconds
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise PlacetoError(f"{where} is {value!r}, expected text")
-    return value
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise PlacetoError(f"{where} is {value!r}, expected a list")
-    return value
-
-
-def _check_keys(entry: Any, where: str, required: Sequence[str], optional: Sequence[str]) -> None:
-    if not isinstance(entry, dict):
-        raise PlacetoError(f"{where}: expected keys and values, found {type(entry).__name__}")
-    known = (*required, *optional)
-    for key in entry:
-        if key not in known:
-            raise PlacetoError(f"{where}: unknown key {key!r}; known: {', '.join(known)}")
-    for key in required:
-        if key not in entry:
-            raise PlacetoError(f"{where}: key {key!r} is missing")
 
 
 def _check_finite(value: float, where: str) -> None:

@@ -4,20 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from placeto.support.bundle import find
-from placeto.support.columns import LARGEST, check_length, numbers, real, strings, whole
+from placeto.support.columns import LARGEST, check_length, real, strings, whole
 from placeto.support.columns import Floats as Floats
 from placeto.support.columns import Ints as Ints
 from placeto.support.dags import levels, topological_order
+from placeto.support.documents import Document, check_format, from_value, read_document
 from placeto.support.errors import PlacetoError
-from placeto.support.files import check_format, read_json, write_json
+from placeto.support.files import write_json
 
-FORMAT = "placeto.graph"
+FORMAT: Literal["placeto.graph"] = "placeto.graph"
 VERSION = 1
+# Whole numbers; what other tools write of them may have a point.
+Column = list[int | float]
+
 MOST_SECONDS = 1e12  # that all ops take together: 30,000 years
 
 
@@ -188,6 +193,53 @@ def _check_sums(graph: ComputationGraph, where: str) -> None:
             )
 
 
+class Ops(Document):
+    """Columns of the ops of a graph file, see `ComputationGraph`."""
+
+    name: list[str]
+    type: list[str]
+    param_bytes: Column | None = None
+    temp_bytes: Column | None = None
+    colocation: Column | None = None
+    flops: list[float] | None = None
+
+
+class Tensors(Document):
+    """Columns of the tensors of a graph file."""
+
+    producer: Column
+    bytes: Column
+
+
+class Edges(Document):
+    """Columns of the edges of a graph file: who consumes which tensor."""
+
+    tensor: Column
+    consumer: Column
+
+
+class GraphDocument(Document, kw_only=True):
+    """A graph file; see `ComputationGraph`.
+
+    Attributes:
+        name: what the graph is called.
+        meta: anything else.
+        ops: a value an op in each column.
+        op_seconds: device kind -> seconds of each op, null where the kind cannot run it.
+        tensors: a value a tensor.
+        edges: a value an edge.
+    """
+
+    format: Literal["placeto.graph"] = FORMAT
+    version: int = VERSION
+    name: str
+    meta: dict[str, Any] = msgspec.field(default_factory=dict)
+    ops: Ops
+    op_seconds: dict[str, list[float | None]]
+    tensors: Tensors
+    edges: Edges
+
+
 def to_document(graph: ComputationGraph) -> dict[str, Any]:
     """The graph as the columnar JSON document of a graph file."""
     seconds = {
@@ -216,9 +268,7 @@ def to_document(graph: ComputationGraph) -> dict[str, Any]:
     }
 
 
-def from_document(
-    document: Mapping[str, Any], where: str, folder: Path | None = None
-) -> ComputationGraph:
+def from_document(document: Any, where: str, folder: Path | None = None) -> ComputationGraph:
     """The graph of a columnar JSON document.
 
     Args:
@@ -229,50 +279,8 @@ def from_document(
     Raises:
         PlacetoError: a field is missing, of the wrong type, or inconsistent.
     """
-    check_format(dict(document), FORMAT, VERSION, where)
-    ops = _table(document, "ops", where)
-    tensors = _table(document, "tensors", where)
-    edges = _table(document, "edges", where)
-    seconds = _table(document, "op_seconds", where)
-    meta = document.get("meta", {})
-    if not isinstance(meta, Mapping):
-        raise PlacetoError(f"{where}: meta is not an object")
-    name = document.get("name")
-    if not isinstance(name, str):
-        raise PlacetoError(f"{where}: name is {name!r}, expected a string")
-    for kind, column in seconds.items():
-        if not isinstance(column, list):
-            raise PlacetoError(f"{where}: op_seconds.{kind} is not a list")
-    optional: dict[str, Any] = {
-        key: ops.get(key) for key in ("param_bytes", "temp_bytes", "colocation", "flops")
-    }
-    if isinstance(optional["flops"], list):
-        optional["flops"] = numbers(optional["flops"], f"{where}: ops.flops")
-    try:
-        return ComputationGraph(
-            name=name,
-            op_names=_column(ops, "name", f"{where}: ops"),
-            op_types=_column(ops, "type", f"{where}: ops"),
-            op_seconds={
-                kind: numbers(
-                    [np.inf if value is None else value for value in column],
-                    f"{where}: op_seconds.{kind}",
-                )
-                for kind, column in seconds.items()
-            },
-            tensor_producer=_column(tensors, "producer", f"{where}: tensors"),
-            tensor_bytes=_column(tensors, "bytes", f"{where}: tensors"),
-            edge_tensor=_column(edges, "tensor", f"{where}: edges"),
-            edge_consumer=_column(edges, "consumer", f"{where}: edges"),
-            **optional,
-            meta=dict(meta),
-            folder=folder,
-        )
-    except PlacetoError as error:
-        message = str(error)
-        raise PlacetoError(
-            message if message.startswith(where) else f"{where}: {message}"
-        ) from error
+    check_format(document, FORMAT, VERSION, where)
+    return _graph(from_value(document, GraphDocument, where), where, folder)
 
 
 def save_graph(graph: ComputationGraph, path: str | Path) -> None:
@@ -291,21 +299,38 @@ def load_graph(source: str | Path) -> ComputationGraph:
         PlacetoError: no such graph or file, or it is not a valid graph file.
     """
     path = find("graphs", (".json.gz", ".json"), source)
-    return from_document(read_json(path), str(source), path.resolve().parent)
+    document = read_document(path, GraphDocument, FORMAT, VERSION, str(source))
+    return _graph(document, str(source), path.resolve().parent)
 
 
-def _table(document: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    table = document.get(key)
-    if not isinstance(table, Mapping):
-        raise PlacetoError(f"{where}: {key!r} is missing or not an object of columns")
-    return table
+def _graph(document: GraphDocument, where: str, folder: Path | None) -> ComputationGraph:
+    # Lists, of which the graph makes arrays.
+    ops: Any = document.ops
+    tensors: Any = document.tensors
+    edges: Any = document.edges
+    try:
+        return ComputationGraph(
+            name=document.name,
+            op_names=ops.name,
+            op_types=ops.type,
+            op_seconds={kind: _seconds(column) for kind, column in document.op_seconds.items()},
+            tensor_producer=tensors.producer,
+            tensor_bytes=tensors.bytes,
+            edge_tensor=edges.tensor,
+            edge_consumer=edges.consumer,
+            param_bytes=ops.param_bytes,
+            temp_bytes=ops.temp_bytes,
+            flops=ops.flops,
+            colocation=ops.colocation,
+            meta=document.meta,
+            folder=folder,
+        )
+    except PlacetoError as error:
+        raise PlacetoError(f"{where}: {error}") from error
 
 
-def _column(table: Mapping[str, Any], key: str, where: str) -> Any:
-    column = table.get(key)
-    if not isinstance(column, list):
-        raise PlacetoError(f"{where}.{key} is missing or not a list")
-    return column
+def _seconds(column: list[float | None]) -> Floats:
+    return np.array([np.inf if value is None else value for value in column], dtype=np.float64)
 
 
 def _equal(value: Any, other: Any) -> bool:

@@ -5,7 +5,7 @@ import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
@@ -16,14 +16,31 @@ from placeto.models.kind import AgentKind
 from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.support import bundle
+from placeto.support.documents import Document, check_format, from_value
 from placeto.support.errors import PlacetoError
-from placeto.support.files import check_format, read_bytes, read_json, write_bytes
+from placeto.support.files import read_bytes, read_json, write_bytes
 
 if TYPE_CHECKING:
     from placeto.models.network import Network
 
-POLICY_FORMAT = "placeto.policy"
+POLICY_FORMAT: Literal["placeto.policy"] = "placeto.policy"
 POLICY_VERSION = 1
+
+
+class PolicyDocument(Document, kw_only=True):
+    """`policy.json`, as far as any policy has it.
+
+    Attributes:
+        policy: `kind`, the agent's name, and the shape of its network.
+        training: the settings that it was trained with.
+        problems: what it was trained on, by graph and cluster.
+    """
+
+    format: Literal["placeto.policy"] = POLICY_FORMAT
+    version: int = POLICY_VERSION
+    policy: dict[str, Any]
+    training: dict[str, Any] | None = None
+    problems: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +82,10 @@ def read_policy(source: str | Path) -> StoredPolicy:
     card_path, weights_path = _paths(source)
     card = read_json(card_path)
     check_format(card, POLICY_FORMAT, POLICY_VERSION, str(card_path))
-    shape = card.get("policy")
-    if not isinstance(shape, dict):
-        raise PlacetoError(f"{card_path}: has no policy's shape")
-    if shape.get("kind") not in AGENTS:
+    kind = from_value(card, PolicyDocument, str(card_path)).policy.get("kind")
+    if kind not in AGENTS:
         raise PlacetoError(
-            f"{card_path}: the policy's kind is {shape.get('kind')!r}, expected one of "
-            f"{', '.join(AGENTS)}"
+            f"{card_path}: the policy's kind is {kind!r}, expected one of {', '.join(AGENTS)}"
         )
     try:
         arrays = load(read_bytes(weights_path))

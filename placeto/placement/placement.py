@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from placeto.placement.module_devices import TorchDevice, device_map
 from placeto.placement.placed_graph import ORDERED, add_control_edges, check_order, placed_graph_def
 from placeto.problem import PlacementProblem
 from placeto.simulation import control_edges, simulate
+from placeto.support.documents import Document, read_document
 from placeto.support.errors import PlacetoError
-from placeto.support.files import check_format, read_json, write_json
+from placeto.support.files import write_json
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
-FORMAT = "placeto.placement"
+FORMAT: Literal["placeto.placement"] = "placeto.placement"
 VERSION = 1
 
 
@@ -145,6 +146,22 @@ class Placement:
         )
 
 
+class PlacementDocument(Document, kw_only=True):
+    """A placement file, as far as it is read.
+
+    Attributes:
+        graph: the name of the graph that it places.
+        op_group: the group of each op; null for each op by itself.
+        op_devices: op -> device, by name or number.
+    """
+
+    format: Literal["placeto.placement"] = FORMAT
+    version: int = VERSION
+    graph: str | None = None
+    op_group: list[int] | None = None
+    op_devices: dict[str, str | int]
+
+
 def load_placement(
     path: str | Path, graph: ComputationGraph, cluster: Cluster
 ) -> tuple[PlacementProblem, Ints]:
@@ -164,16 +181,13 @@ def load_placement(
     Raises:
         PlacetoError: not a placement file, or ops or devices that do not match.
     """
-    document = read_json(path)
-    check_format(document, FORMAT, VERSION, str(path))
-    op_devices = document.get("op_devices")
-    if not isinstance(op_devices, Mapping):
-        raise PlacetoError(f"{path}: op_devices is missing or not an object of op -> device")
+    document = read_document(Path(path), PlacementDocument, FORMAT, VERSION, str(path))
+    op_devices = document.op_devices
     for name in graph.op_names:
         if name not in op_devices:
             raise PlacetoError(
                 f"{path}: op {name!r} of graph {graph.name!r} has no device in op_devices; "
-                f"the file places {document.get('graph')!r}"
+                f"the file places {document.graph!r}"
             )
     if len(op_devices) > graph.num_ops:
         known = set(graph.op_names)
@@ -181,12 +195,12 @@ def load_placement(
         raise PlacetoError(f"{path}: op_devices has op {extra!r}, graph {graph.name!r} does not")
     try:
         by_name = {name: cluster.device_index(name) for name in dict.fromkeys(op_devices.values())}
-    except (PlacetoError, TypeError) as error:
+    except PlacetoError as error:
         raise PlacetoError(f"{path}: op_devices: {error}") from error
     device = np.array([by_name[op_devices[name]] for name in graph.op_names])
-    op_group = document.get("op_group")
+    op_group = document.op_group
     try:
-        grouping: Any = "none" if op_group is None else np.atleast_1d(op_group)
+        grouping: Any = "none" if op_group is None else np.array(op_group)
         problem = PlacementProblem(graph, cluster, grouping=grouping)
     except ValueError as error:
         raise PlacetoError(f"{path}: op_group: {error}") from error

@@ -94,23 +94,6 @@ def real(values: ArrayLike, length: int, where: str) -> Floats:
     return array
 
 
-def numbers(values: Sequence[Any], where: str) -> Floats:
-    """A column of a JSON document as floats.
-
-    Raises:
-        PlacetoError: a value that is no number, or beyond the range of floats.
-    """
-    if set(map(type, values)) <= {int, float}:
-        try:
-            return np.array(values, dtype=np.float64)
-        except OverflowError:
-            pass  # the loop finds which
-    return np.array(
-        [_number(value, f"{where}[{index}]") for index, value in enumerate(values)],
-        dtype=np.float64,
-    )
-
-
 def check_length(values: Any, length: int, where: str, row: str) -> None:
     """Checks that a column is as long as its table.
 
@@ -126,12 +109,3 @@ def _check_whole(cells: Any, where: str) -> None:
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not number or value != value or value in (np.inf, -np.inf) or value != int(value):
             raise PlacetoError(f"{where}[{index}] is {value!r}, expected a whole number")
-
-
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise PlacetoError(f"{where} is {value!r}, expected a number")
-    try:
-        return float(value)
-    except OverflowError as error:
-        raise PlacetoError(f"{where} is {value!r}, which is too large") from error

@@ -122,21 +122,3 @@ def read_json(path: str | Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise PlacetoError(f"{path}: a JSON object was expected, found {type(document).__name__}")
     return document
-
-
-def check_format(document: dict[str, Any], expected: str, version: int, where: str) -> None:
-    """Checks the `format` and `version` fields that every placeto file starts with.
-
-    Raises:
-        PlacetoError: another format, or a version later than this program reads.
-    """
-    if document.get("format") != expected:
-        raise PlacetoError(f"{where}: format is {document.get('format')!r}, expected {expected!r}")
-    found = document.get("version")
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise PlacetoError(f"{where}: version is {found!r}, expected a whole number from 1")
-    if found > version:
-        raise PlacetoError(
-            f"{where}: version {found} of {expected} is later than this placeto reads "
-            f"({version}); install a later placeto"
-        )

@@ -1,7 +1,7 @@
 """How a cluster's devices are run: in one process, by workers started here, or elsewhere."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,33 +89,30 @@ def tensorflow_devices(
     return devices
 
 
-def read_launch(value: Any, where: str) -> Launch | None:
+def read_launch(value: Mapping[str, Sequence[str]] | str | None, where: str) -> Launch | None:
     """The launch that a cluster file asks for.
 
     Args:
-        value: `local`, a mapping of jobs to addresses, or None.
+        value: `local`, the addresses of each job, or None.
         where: what to call it in error messages.
 
     Raises:
-        PlacetoError: anything else, or an address that is not `host:port`.
+        PlacetoError: no job, what is no name of a job, or an address that is not `host:port`.
     """
     if value is None:
         return None
     if value == "local":
         return Launch()
-    if not isinstance(value, dict) or not value:
+    if isinstance(value, str) or not value:
         raise PlacetoError(f"{where} is {value!r}, expected {_LAUNCH}")
     for job, addresses in value.items():
-        if not isinstance(job, str) or not re.fullmatch(r"[A-Za-z][\w-]*", job):
+        if not re.fullmatch(r"[A-Za-z][\w-]*", job):
             raise PlacetoError(f"{where}: job {job!r} is not a name such as worker")
-        if not isinstance(addresses, list) or not addresses:
-            raise PlacetoError(f"{where}: {job} is {addresses!r}, expected a list of host:port")
+        if not addresses:
+            raise PlacetoError(f"{where}: {job} is [], expected a list of host:port")
         for address in addresses:
-            if (
-                not isinstance(address, str)
-                or not _ADDRESS.fullmatch(address)
-                or not 0 < int(address.rpartition(":")[2]) < 2**16
-            ):
+            right = _ADDRESS.fullmatch(address)
+            if not right or not 0 < int(address.rpartition(":")[2]) < 2**16:
                 raise PlacetoError(f"{where}: {job}: address {address!r} is not host:port")
     return Launch(tuple((job, tuple(addresses)) for job, addresses in value.items()))
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from placeto.graph import ComputationGraph, load_graph
 from placeto.support import bundle
+from placeto.support.documents import check_format
 from placeto.support.errors import PlacetoError
-from placeto.support.files import check_format, read_json, user_cache, write_json
+from placeto.support.files import read_json, user_cache, write_json
 from placeto.zoo.families import SCHEME, SPLITS, Member, is_synthetic, members, parse_family
 from placeto.zoo.synthetic import synthetic_graph
 

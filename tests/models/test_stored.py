@@ -119,8 +119,11 @@ def test_a_card_without_weights(folder):
         ("[]", "a JSON object was expected"),
         ('{"format": "placeto.graph", "version": 1}', "format is 'placeto.graph'"),
         ('{"format": "placeto.policy", "version": 99}', "version 99"),
-        ('{"format": "placeto.policy", "version": 1}', "no policy's shape"),
-        ('{"format": "placeto.policy", "version": 1, "policy": 3}', "no policy's shape"),
+        ('{"format": "placeto.policy", "version": 1}', "key 'policy' is missing"),
+        (
+            '{"format": "placeto.policy", "version": 1, "policy": 3}',
+            "policy: expected an object, found a whole",
+        ),
         (
             '{"format": "placeto.policy", "version": 1, "policy": {"hidden": 6}}',
             "the policy's kind is None, expected one of placeto, placeto-2019,",
