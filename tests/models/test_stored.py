@@ -122,7 +122,7 @@ def test_a_card_without_weights(folder):
         ('{"format": "placeto.policy", "version": 1}', "key 'policy' is missing"),
         (
             '{"format": "placeto.policy", "version": 1, "policy": 3}',
-            "policy: expected an object, found a whole",
+            "policy: expected an object",
         ),
         (
             '{"format": "placeto.policy", "version": 1, "policy": {"hidden": 6}}',
