@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.processors import busy_seconds, processor_seconds
+from benchmarks.processes import busy_seconds, processor_seconds
 from placeto.cluster import Cluster
 from placeto.graph import Ints
 from placeto.measurement import Effort, Runnable, Runtime, RuntimeSettings
@@ -177,7 +177,7 @@ def _quiet(
 
 
 def _own_seconds(runtime: Runtime) -> float:
-    return sum(processor_seconds(pid) for pid in (*runtime.process_ids.values(), "self"))
+    return sum(processor_seconds(pid) for pid in (*runtime.process_ids.values(), None))
 
 
 def _say(problem: PlacementProblem, row: dict[str, Any]) -> None:

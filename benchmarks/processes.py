@@ -1,52 +1,42 @@
-"""Processes, as the kernel tells of them (proc(5))."""
+"""Processes, and what they have had of the processors."""
 
-import contextlib
-import os
-from dataclasses import dataclass
-from pathlib import Path
-
-_PROC = Path("/proc")
+import psutil
 
 
-@dataclass(frozen=True)
-class Process:
-    """A process; `started` tells it from a later one of the same number."""
-
-    pid: int
-    parent: int
-    started: int
-    title: str
-
-    def alive(self) -> bool:
-        """Whether it has not ended."""
-        return any((each.pid, each.started) == (self.pid, self.started) for each in running())
+def processor_seconds(process: int | None = None) -> float:
+    """User and system time of a process so far; by default of this one."""
+    times = psutil.Process(process).cpu_times()
+    return float(times.user + times.system)
 
 
-def running() -> list[Process]:
-    """All processes that have not ended."""
-    found = []
-    for folder in _PROC.iterdir():
-        if not folder.name.isdigit():
+def busy_seconds() -> float:
+    """What all processes have had of all processors so far, and what the host took of these."""
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system + times.steal)
+
+
+def descendants(process: int | None = None) -> dict[psutil.Process, str]:
+    """The processes that one started (by default this one), and those that these started.
+
+    Returns:
+        The command line of each.
+    """
+    found = {}
+    for each in psutil.Process(process).children(recursive=True):
+        try:
+            if alive(each):
+                found[each] = " ".join(each.cmdline())
+        except psutil.NoSuchProcess:
             continue
-        with contextlib.suppress(OSError):
-            stat = (folder / "stat").read_text(errors="replace")
-            state, parent, *rest = stat.rpartition(")")[2].split()
-            title = (folder / "cmdline").read_text(errors="replace").replace("\0", " ").strip()
-            if state != "Z":
-                found.append(Process(int(folder.name), int(parent), int(rest[17]), title))
     return found
 
 
-def descendants(pid: int) -> list[Process]:
-    """The processes that a process started, and those that these started."""
-    processes = running()
-    family = {pid}
-    while more := {each.pid for each in processes if each.parent in family} - family:
-        family |= more
-    return [each for each in processes if each.pid in family - {pid}]
+def alive(process: psutil.Process) -> bool:
+    """Whether a process has not ended."""
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
-def ray_workers(pid: int | None = None) -> list[int]:
+def ray_workers(process: int | None = None) -> list[int]:
     """Numbers of the processes of a process's crews; by default this one's."""
-    mine = descendants(os.getpid() if pid is None else pid)
-    return [each.pid for each in mine if each.title.startswith("ray::Worker")]
+    found = descendants(process)
+    return [each.pid for each, line in found.items() if line.startswith("ray::Worker")]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.markdown import table
-from benchmarks.processors import processor_seconds
+from benchmarks.processes import processor_seconds
 from placeto import load_cluster
 from placeto.measurement import Effort, Runtime
 from placeto.measurement.calibration.exchange import Exchange

@@ -18,6 +18,7 @@ from benchmarks.speed.first_call import first_call_speed
 from benchmarks.speed.grappler import has_grappler
 from benchmarks.speed.report import markdown
 from benchmarks.speed.simulation import GRAPHS, GROUPINGS, simulation_speed
+from placeto.measurement.calibration.machine import machine
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -84,7 +85,7 @@ def assemble(found: dict[str, Any]) -> dict[str, Any]:
     installed = {each.metadata["Name"].lower() for each in metadata.distributions()}
     return {
         "command": "python -m benchmarks.speed",
-        "machine": f"{processor()}, {os.cpu_count()} cores",
+        "machine": f"{machine()['processor']}, {os.cpu_count()} cores",
         "versions": {
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in PACKAGES if name in installed},
@@ -94,16 +95,6 @@ def assemble(found: dict[str, Any]) -> dict[str, Any]:
         "training": found["training"],
         "first_call": found["first_call"],
     }
-
-
-def processor() -> str:
-    """What the processor calls itself, or its architecture."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.machine())
 
 
 if __name__ == "__main__":

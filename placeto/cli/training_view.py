@@ -2,16 +2,20 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from placeto.cli.progress import Progress, progress
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from placeto.cli.progress import Progress as Say
+from placeto.cli.progress import progress
 from placeto.support.units import format_seconds
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
-    from rich.table import Table
-
     from placeto.training import UpdateReport
 
 Watch = Callable[["UpdateReport", float], None]
@@ -22,7 +26,7 @@ ROWS = 8
 
 
 @contextlib.contextmanager
-def training_view(updates: int) -> Iterator[tuple[Progress, Watch | None]]:
+def training_view(updates: int) -> Iterator[tuple[Say, Watch | None]]:
     """Yields what a run tells of itself to: lines, and reports of its updates.
 
     On a terminal the run is drawn in place, and what it came to stays. Elsewhere there are lines
@@ -32,38 +36,36 @@ def training_view(updates: int) -> Iterator[tuple[Progress, Watch | None]]:
         updates: of the whole run.
     """
     if sys.stderr is not None and sys.stderr.isatty():
-        from rich.console import Console
-
-        with live_view(updates, Console(stderr=True)) as view:
+        with TrainingView(updates, Console(stderr=True)) as view:
             yield view.say, view.watch
         return
     with progress(LABEL) as report:
         yield report, None
 
 
-@contextlib.contextmanager
-def live_view(updates: int, console: "Console") -> "Iterator[TrainingView]":
-    """Draws a run on a terminal while the block lasts."""
-    from rich.live import Live
+class TrainingView(Progress):
+    """A run as it is drawn while a `with` block lasts.
 
-    view = TrainingView(updates)
-    with Live(get_renderable=view.drawn, console=console, refresh_per_second=4):
-        yield view
-
-
-class TrainingView:
-    """A run as it is drawn: how far it is, and of each problem the latest update.
+    It shows how far it is, and of each problem the latest update.
 
     Args:
         updates: of the whole run.
+        console: the terminal.
     """
 
-    def __init__(self, updates: int) -> None:
-        self._updates = updates
-        self._done = 0
-        self._seconds_left: float | None = None
+    def __init__(self, updates: int, console: Console) -> None:
         self._message = ""
         self._latest: dict[tuple[str, str], UpdateReport] = {}
+        super().__init__(
+            TextColumn(LABEL),
+            BarColumn(bar_width=None),
+            TextColumn("{task.completed}/{task.total} updates"),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            refresh_per_second=4,
+            expand=True,
+        )
+        self._run = self.add_task("", total=updates, left="")
 
     def say(self, message: str) -> None:
         """Shows a line, until the next; what was said before the first update, until that."""
@@ -76,36 +78,18 @@ class TrainingView:
         key = report.graph, report.cluster
         self._latest.pop(key, None)
         self._latest[key] = report
-        self._done, self._seconds_left = report.update, seconds_left
+        left = f"{timedelta(seconds=round(max(seconds_left, 0)))} left"
+        self.update(self._run, completed=report.update, left=left)
 
-    def drawn(self) -> "Group":
+    def get_renderables(self) -> Iterable[RenderableType]:
         """What the terminal shows."""
-        from rich.console import Group
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
-
-        head = Table.grid(padding=(0, 2, 0, 0), expand=True)
-        for ratio in (None, 1, None, None):
-            head.add_column(no_wrap=True, ratio=ratio)
-        left = "" if self._seconds_left is None else f"{format_clock(self._seconds_left)} left"
-        head.add_row(
-            LABEL,
-            ProgressBar(total=self._updates, completed=self._done),
-            f"{self._done}/{self._updates} updates",
-            left,
-        )
-        parts: list[Table | Text] = [head]
+        yield self.make_tasks_table(self.tasks)
         if self._latest:
-            parts.append(self._table())
+            yield self._table()
         if self._message:
-            parts.append(Text(self._message, overflow="ellipsis", no_wrap=True, style="dim"))
-        return Group(*parts)
+            yield Text(self._message, overflow="ellipsis", no_wrap=True, style="dim")
 
-    def _table(self) -> "Table":
-        from rich.table import Table
-        from rich.text import Text
-
+    def _table(self) -> Table:
         table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
         table.add_column("graph", no_wrap=True, overflow="ellipsis")
         for name in ("step time", "best", "entropy", "gradient", "steps/s"):
@@ -123,10 +107,3 @@ class TrainingView:
                 f"{report.steps_per_second:,.0f}",
             )
         return table
-
-
-def format_clock(seconds: float) -> str:
-    """Seconds as `m:ss`, or `h:mm:ss` from an hour on."""
-    minutes, rest = divmod(round(max(seconds, 0)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -7,11 +7,10 @@ the server has started; from then on the kernel refuses connections that come in
 
 import os
 import socket
-from pathlib import Path
+
+import psutil
 
 from placeto.support.errors import PlacetoError
-
-_LISTENS = "0A"
 
 
 def free_port() -> int:
@@ -28,22 +27,12 @@ def keep_to_loopback(port: int) -> None:
         PlacetoError: there is none, or the kernel does not let it be bound (Linux before 5.7 wants
             root for it).
     """
-    inodes = set()
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
-                inodes.add(f"socket:[{fields[9]}]")
     found = 0
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            target = os.readlink(entry)
-        except FileNotFoundError:
-            continue
-        if target not in inodes:
+    for each in psutil.Process().net_connections("tcp"):
+        if each.status != psutil.CONN_LISTEN or each.laddr.port != port:
             continue
         found += 1
-        with socket.socket(fileno=os.dup(int(entry.name))) as listening:
+        with socket.socket(fileno=os.dup(each.fd)) as listening:
             try:
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
             except OSError as error:

@@ -49,17 +49,15 @@ class Measurement:
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
     """The 95% confidence interval of the median, whatever the distribution.
 
-    The interval lies between two order statistics: as many samples are below the median as a
-    fair coin shows heads. Fewer than six samples cannot give 95%; their whole range is returned.
+    The interval lies between two order statistics. Fewer than six samples cannot give 95%; their
+    whole range is returned.
 
     Args:
         samples: at least one.
     """
-    ordered, count = sorted(samples), len(samples)
-    tail, rank = 0.0, 0
-    # The interval from the rank-th smallest to the rank-th largest misses the median with twice
-    # the probability of fewer than `rank` heads.
-    while (tail := tail + math.comb(count, rank) / 2**count) <= 0.025:
-        rank += 1
-    rank = max(rank, 1)
-    return ordered[rank - 1], ordered[count - rank]
+    from scipy.stats import quantile_test
+
+    if len(samples) < 6:
+        return min(samples), max(samples)
+    low, high = quantile_test(samples, p=0.5).confidence_interval(confidence_level=0.95)
+    return float(low), float(high)

@@ -3,7 +3,7 @@ import pytest
 
 from benchmarks import alternating
 from benchmarks.alternating import Alternation, alternate, measured, row_of
-from benchmarks.processors import busy_seconds, processor_seconds
+from benchmarks.processes import busy_seconds, processor_seconds
 from placeto.measurement import Effort, Measurement
 from tests.builders import make_cluster, make_graph, make_problem
 
@@ -95,8 +95,8 @@ def test_a_run_that_others_disturb_is_made_again(monkeypatch, foreign, tries, ke
 
 
 def test_processor_time_is_counted():
-    before, all_before = processor_seconds("self"), busy_seconds()
-    while processor_seconds("self") < before + 0.1:
+    before, all_before = processor_seconds(), busy_seconds()
+    while processor_seconds() < before + 0.1:
         pass
     # The kernel counts in hundredths, and apart for a process and for all.
     assert busy_seconds() - all_before >= 0.1 - 0.03

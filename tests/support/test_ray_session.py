@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from benchmarks.processes import descendants
+from benchmarks.processes import alive, descendants
 from placeto import PlacetoError
 from placeto.support import ray_session as session
 from placeto.support.ray_session import ray_session
@@ -151,11 +151,11 @@ def test_an_error_leaves_nothing_running():
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        started = set()
+        started = {}
         while process.poll() is None:
-            started |= set(descendants(process.pid))
+            started |= descendants(process.pid)
             time.sleep(0.05)
         assert process.stdout is not None
         assert process.stdout.read() == "what this thread says is output\n"
-    assert any("raylet" in each.title for each in started)
-    assert not [each for each in started if each.alive()]
+    assert any("raylet" in line for line in started.values())
+    assert not [each for each in started if alive(each)]

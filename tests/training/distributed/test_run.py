@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.processes import descendants, ray_workers, running
+from benchmarks.processes import alive, descendants, ray_workers
 from placeto import PlacetoError, save_cluster, save_graph
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
@@ -160,7 +160,6 @@ def test_a_driver_that_is_killed_goes_on_where_it_was(tmp_path):
     assert "starting 1 worker" in done.stderr
     assert content(tmp_path / "run") == content(tmp_path / "alone")
     # Ray's processes end with the one that started them; its agents try to tell of it for a minute.
-    assert any("raylet" in each.title for each in started)
-    known = {(each.pid, each.started) for each in started}
-    left = [each for each in running() if (each.pid, each.started) in known]
-    assert not [each for each in left if not each.title.endswith("Agent")]
+    assert any("raylet" in line for line in started.values())
+    left = [line for each, line in started.items() if alive(each)]
+    assert not [line for line in left if not line.endswith("Agent")]
