@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.markdown import table
+from benchmarks.schedule_plot import plot_schedule
 from placeto import load_cluster, load_graph, load_placement, simulate
 from placeto.cli import main
 
@@ -80,8 +81,6 @@ def draw(folder: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from placeto.reports.plots import plot_schedule
-
     graph, cluster = load_graph(GRAPHS[0]), load_cluster(CLUSTERS[0])
     placed = {
         method: load_placement(folder / f"{graph.name}.{method}.json", graph, cluster)
@@ -91,7 +90,7 @@ def draw(folder: Path) -> None:
     end = max(schedule.step_time for schedule in schedules.values())
     figure, axes = plt.subplots(len(placed), 1, figsize=(9, 6), sharex=True, layout="constrained")
     for ax, (method, (problem, _)) in zip(axes, placed.items(), strict=True):
-        plot_schedule(problem, schedules[method], ax, title=f"{method}:", until_seconds=end)
+        plot_schedule(problem, schedules[method], ax, f"{method}:", end)
         ax.label_outer()
     figure.suptitle(
         f"{graph.name} on {cluster.name}: a device's ops in colour, what it sends in grey",

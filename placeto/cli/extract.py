@@ -1,7 +1,6 @@
 """`placeto extract`."""
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from placeto.cli.output import check_outputs, note, print_json
 from placeto.cli.progress import progress
 from placeto.graph import ComputationGraph, save_graph
 from placeto.support.errors import PlacetoError
+from placeto.support.streams import redirected
 from placeto.zoo.families import is_synthetic, members, parse_family, parse_member
 from placeto.zoo.folders import cache_folder, graph_path, is_reference, synthetic_member
 
@@ -143,12 +143,5 @@ def _extract_all(address: str | None) -> "ExtractAll | None":
 @contextlib.contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
     """What TensorFlow's runtime and a user's module print is not the command's output."""
-    sys.stdout.flush()
-    saved = os.dup(1)
-    try:
-        os.dup2(2, 1)
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        os.dup2(saved, 1)
-        os.close(saved)
+    with redirected(1, to=2), contextlib.redirect_stdout(sys.stderr):
+        yield

@@ -1,11 +1,5 @@
 """Partitioning by METIS."""
 
-import contextlib
-import ctypes
-import os
-import sys
-from collections.abc import Iterator
-
 import numpy as np
 
 from placeto.graph import Floats, Ints
@@ -13,6 +7,7 @@ from placeto.heuristics.costs import device_speeds, moved_where_allowed
 from placeto.heuristics.partition import PartitionGraph, partition_graph
 from placeto.problem import PlacementProblem
 from placeto.support.errors import NotApplicable
+from placeto.support.streams import redirected
 
 IMBALANCE = 0.03
 MAX_SEED = 2**31 - 1
@@ -59,7 +54,8 @@ def metis_parts(graph: PartitionGraph, shares: Floats, seed: int) -> tuple[Ints,
             error
         )
     try:
-        with _no_stdout():
+        # METIS prints to the file descriptor where a vertex outweighs the share of its part.
+        with redirected(1):
             cut, parts = pymetis.part_graph(
                 len(shares),
                 pymetis.CSRAdjacency(graph.start, graph.neighbour),
@@ -73,21 +69,3 @@ def metis_parts(graph: PartitionGraph, shares: Floats, seed: int) -> tuple[Ints,
             f"METIS cannot make parts of {shares.min():.2g} to {shares.max():.2g} of this: {error}"
         ) from error
     return np.array(parts, dtype=np.int64), cut
-
-
-@contextlib.contextmanager
-def _no_stdout() -> Iterator[None]:
-    # METIS prints to the file descriptor where a vertex outweighs the share of its part.
-    flush_c = ctypes.CDLL(None).fflush
-    sys.stdout.flush()
-    flush_c(None)
-    saved = os.dup(1)
-    sink = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(sink, 1)
-        yield
-    finally:
-        flush_c(None)
-        os.dup2(saved, 1)
-        os.close(saved)
-        os.close(sink)

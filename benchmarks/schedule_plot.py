@@ -1,4 +1,4 @@
-"""Plots with matplotlib; each takes the axes to draw on."""
+"""A schedule as bars, with matplotlib."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,29 +13,17 @@ if TYPE_CHECKING:
 
 
 def plot_schedule(
-    problem: PlacementProblem,
-    schedule: Schedule,
-    ax: "Axes | None" = None,
-    *,
-    title: str = "",
-    until_seconds: float | None = None,
-) -> "Axes":
+    problem: PlacementProblem, schedule: Schedule, ax: "Axes", title: str, until_seconds: float
+) -> None:
     """Draws when each device computes and each channel carries, time from left to right.
 
     Args:
         problem: what is placed.
         schedule: finite.
-        ax: where to draw; default: a new figure.
+        ax: where to draw.
         title: what to write above, before the step time.
-        until_seconds: where the time axis ends; default: at the step time.
-
-    Returns:
-        The axes.
+        until_seconds: where the time axis ends.
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots(figsize=(8, 0.5 + 0.4 * problem.num_devices))
     transfers = schedule.transfers
     device = schedule.devices[problem.op_group]
     source = device[problem.graph.tensor_producer[transfers.tensor]]
@@ -47,10 +35,9 @@ def plot_schedule(
         _bars(ax, transfers.start[out], transfers.sent[out], (number + 0.18, 0.2), "0.45")
     ax.set_yticks(range(problem.num_devices), [d.name for d in problem.cluster.devices])
     ax.set_ylim(problem.num_devices - 0.5, -0.5)
-    ax.set_xlim(0, (until_seconds or schedule.step_time) * 1e3)
+    ax.set_xlim(0, until_seconds * 1e3)
     ax.set_xlabel("ms")
-    ax.set_title(f"{title} {format_seconds(schedule.step_time)}".strip(), loc="left", fontsize=10)
-    return ax
+    ax.set_title(f"{title} {format_seconds(schedule.step_time)}", loc="left", fontsize=10)
 
 
 def _bars(ax: Any, start: Any, finish: Any, rows: tuple[float, float], colour: str) -> None:
