@@ -1,19 +1,13 @@
 """Networks that can be saved and made again."""
 
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Self
 
 import torch
 from torch import nn
 
+from placeto.models.settings import Settings
 from placeto.models.stored import StoredPolicy
 from placeto.support.errors import PlacetoError
-
-
-class Shape(Protocol):
-    """What a network is made from."""
-
-    def to_document(self) -> dict[str, Any]:
-        """The shape as JSON."""
 
 
 class Network(nn.Module):
@@ -21,11 +15,32 @@ class Network(nn.Module):
 
     Attributes:
         agent: the name of the agent that it is a policy of; see `models.agents`.
+        shape: the class of what it is made from.
         config: with which another one of the same shape can be made.
     """
 
     agent: ClassVar[str]
-    config: Shape
+    shape: ClassVar[type[Settings]]
+    config: Settings
+
+    def __init__(self, config: Settings) -> None:
+        super().__init__()
+        self.config = config
+
+    @classmethod
+    def of(cls, stored: StoredPolicy) -> Self:
+        """The network of a stored policy.
+
+        Raises:
+            PlacetoError: its card and its weights do not fit together.
+        """
+        shape = {key: value for key, value in stored.card["policy"].items() if key != "kind"}
+        try:
+            policy = cls(cls.shape(**shape))
+        except (TypeError, PlacetoError) as error:
+            raise PlacetoError(f"{stored.source}: not a policy's shape: {error}") from error
+        policy.load(stored)
+        return policy
 
     def load(self, stored: StoredPolicy) -> None:
         """Takes the weights of a stored policy.

@@ -66,34 +66,6 @@ def test_what_is_judged():
     assert [each["label"] for each in fidelity.judged(rows, "before")] == ["earlier"]
 
 
-def test_table_and_picture(tmp_path):
-    rows = [
-        row("single", 1.0, 1.0, "00"), row("a", 1.0, 1.1), row("b", 2.0, 2.0),
-        row("a", 2.0, 1.1, runtime="before"), row("b", 4.0, 2.0, runtime="before"),
-    ]  # fmt: skip
-    found = {
-        runtime: {
-            key: fidelity.figures(fidelity.judged(rows, runtime), key)
-            for key in ("predicted", "held")
-        }
-        for runtime in ("now", "before")
-    }
-    most = {"now": {"most": 0.75}, "before": {"most": 0.5}}
-    graphs = {"net": {"rows": rows, "figures": found, "again": most}}
-    plain, held = fidelity.markdown(graphs).split("If a transfer also held")
-    before = "| `net` | before | 2 | 2.00 to 4.00 | 47.5% | -47.5% | 1.000 | 0.50 | 1.000 | 100% |"
-    assert before in plain
-    assert (
-        "| `net` | now | 2 | 1.00 to 2.00 | 5.0% | +5.0% | 1.000 | 0.75 | 1.000 | 100% |" in plain
-    )
-    assert (
-        "| `net` | now | 2 | 1.00 to 2.00 | 110.0% | +110.0% | 1.000 | 0.75 | 1.000 | 100% |"
-        in held
-    )
-    fidelity.draw(graphs, tmp_path / "docs" / "f.png")
-    assert (tmp_path / "docs" / "f.png").stat().st_size > 1000
-
-
 def test_splits_are_named_and_on_both_devices():
     found = list(splits(PROBLEM))
     labels = [split.label for split in found]
@@ -138,17 +110,6 @@ def test_no_placement_is_measured_twice():
     some = list(fidelity.placements(replace(plan, every=5), PROBLEM))
     splits_of = [[each.label for each in few if each.family != "placer"] for few in (found, some)]
     assert splits_of[1] == [*splits_of[0][:2], *splits_of[0][2::5]]
-
-
-def test_the_full_study_is_as_large_as_it_says():
-    # Four of 100 ops each, so that no two splits are the same by chance.
-    seconds = {f"{part}{number}": 1 for number in range(100) for part in "abcd"}
-    tensors = [
-        (f"{part}{number}", 1, [f"{part}{number + 1}"]) for number in range(99) for part in "abcd"
-    ]
-    problem = make_problem(make_graph(seconds, tensors), make_cluster(2))
-    assert len(list(splits(problem))) >= 30
-    assert len(fidelity.FULL.sources) >= 3
 
 
 def test_predictions_are_the_simulator_s(tmp_path):

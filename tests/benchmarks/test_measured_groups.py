@@ -1,58 +1,5 @@
-from types import SimpleNamespace
-
-import numpy as np
-import pytest
-
 from benchmarks import measured_groups
-from benchmarks.alternating import digits, row_of
-from benchmarks.held import Cost
-from placeto import PlacementProblem, load_cluster, load_graph, simulate
-from placeto.measurement import Measurement, Runnable, Runtime
-
-PROBLEM = PlacementProblem(load_graph("transformer_small"), load_cluster("local-2"), "none")
-
-
-def test_what_enters_is_the_fastest_of_what_was_found_with_either_groups(monkeypatch, tmp_path):
-    rng = np.random.default_rng(3)
-    found = {}
-
-    def place(problem, method, seconds):
-        many = rng.integers(2, size=(3, problem.num_groups))
-        found[problem.num_groups] = [simulate(problem, each).step_time for each in many]
-        return SimpleNamespace(candidates=tuple(many), devices=many[0])
-
-    def measure(runtime, problem, devices, runnable, effort):
-        assert len(devices) == PROBLEM.num_groups
-        return Measurement((simulate(problem, devices).step_time,) * effort.steps)
-
-    monkeypatch.setattr(measured_groups, "place", place)
-    monkeypatch.setattr(Runtime, "measure", measure)
-    runnable = Runnable(tmp_path / "none", "0", (), (), "")
-    known = {"groups `auto`": "01"}  # of another graph
-    with Runtime(PROBLEM.cluster) as runtime:
-        runtimes = {"now": runtime, "before": runtime}
-        both = measured_groups.enter(measured_groups.QUICK, PROBLEM, runnable, known, runtimes)
-        known = {row["label"]: row["devices"] for row in both}
-        monkeypatch.setattr(measured_groups, "place", None)  # nothing is searched any more
-        again = measured_groups.enter(measured_groups.QUICK, PROBLEM, runnable, known, runtimes)
-    assert again == both
-    rows = both[::2]
-    assert [row["label"] for row in rows] == ["all on 0", "groups `papers`", "groups `auto`"]
-    assert [row["devices"] for row in both[1::2]] == [row["devices"] for row in rows]
-    assert [row["runtime"] for row in both] == ["now", "before"] * 3
-    assert all(row["runs"] == [] for row in both)
-    assert set(digits(rows[0]["devices"])) == {0}
-    coarse, fine = found.values()
-    assert min(found) == 143
-    predicted = [
-        measured_groups.predictions(PROBLEM, digits(row["devices"]), Cost((0.0, 0.0), (1.0, 0.0)))
-        for row in rows
-    ]
-    simulated = [each["simulated"] for each in predicted]
-    assert simulated[1:] == pytest.approx([min(coarse), min(fine)])
-    # Where nothing is sent, nothing is held.
-    assert predicted[0]["held"] == pytest.approx(simulated[0])
-    assert all(each["held"] > each["simulated"] for each in predicted[1:])
+from benchmarks.alternating import row_of
 
 
 def test_the_table_by_hand():

@@ -8,7 +8,6 @@ from benchmarks.one_core import SEARCHES, side_by_side
 from benchmarks.papers import page, study
 from benchmarks.papers.published import (
     FROM_ONE_DEVICE,
-    LEARNED,
     TABLES,
     Column,
     Table,
@@ -121,37 +120,8 @@ def test_a_run(monkeypatch):
     assert "no device of kind cpu" in nothing["note"]
 
 
-def test_step_times_are_medians_beside_the_published():
-    text = page.step_times(PAIR, page.by_problem(RUNS))
-    assert "| `single` | 0.5 / OOM |" in text
-    assert "| `colocrl` | 0.31 (0.3 to 0.5) |" in text
-    assert "| no placement is below | 0.1 |" in text
-
-
 def test_placements_to_the_same_step_time():
     # Medians are 0.31 s and 0.26 s: 0.31 s is what both reach, the third seed of colocrl never.
     text = page.reached(PAIR, page.by_problem(RUNS))
     assert "| nmt, k80x2 | 0.31 | 45 | 90 | 1 | - | 30 | 2 |" in text
     assert "fewer on 1 of 1 problems, 2 times at best" in text
-
-
-def test_summary_says_who_is_ahead():
-    text = page.summary([PAIR], page.by_problem(RUNS))
-    assert "ahead of every learned placer on 1, a learned placer is ahead on 0" in text
-    assert "shortest step time is found by `annealing` on 1" in text
-
-
-def test_summary_names_the_problems_where_learned_placers_are_behind():
-    others = [{**each, "graph": "rnnlm"} for each in RUNS if each["method"] != "placeto-2019"]
-    won = [*others, {**run("placeto-2019", 0.15), "graph": "rnnlm"}]
-    both = replace(PAIR, columns=(*PAIR.columns, Column("rnnlm", "k80x2")))
-    text = page.summary([both], page.by_problem([*RUNS, *won]))
-    assert text.endswith("Learned placers are behind on nmt on k80x2 (`annealing`).")
-
-
-@pytest.mark.parametrize("method", LEARNED)
-def test_summary_says_that_a_learned_placer_is_ahead(method):
-    ahead = [each for each in RUNS if each["method"] != method] + [run(method, 0.15)]
-    text = page.summary([PAIR], page.by_problem(ahead))
-    assert "learned placer on 0, a learned placer is ahead on 1" in text
-    assert f"found by `{method}` on 1" in text

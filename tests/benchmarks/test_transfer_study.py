@@ -9,13 +9,12 @@ import pytest
 
 from benchmarks.transfer import __main__ as command
 from benchmarks.transfer import study
-from benchmarks.transfer.__main__ import policies
 from benchmarks.transfer.results import read_results, write_results
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, REFINED, Plan
 from benchmarks.transfer.study import test_graphs as graphs_of
 from placeto.envs import generator
 from placeto.models.placeto.settings import PlacetoConfig
-from placeto.placers import PLACERS, NotApplicable, Placer
+from placeto.placers import PLACERS, Placer
 from placeto.placers.configs import PlacetoPlacerConfig
 from placeto.placers.settings import Configurable
 from placeto.training import train
@@ -85,19 +84,6 @@ def test_what_a_plan_has_to_do(folders):
     assert last == ["auto", "annealing"] * 2
 
 
-def test_several_policies_of_the_headline(folders):
-    plan = Plan({**folders, "too": folders["all"]}, ["ptb"], ["k80x2"], ["auto"], 1, (1.0,), (4,))
-    several = replace(plan, searching=2)
-    runs = {(each["method"], each["policy"], each["seed"]) for each in plan.runs()}
-    more = {(each["method"], each["policy"], each["seed"]) for each in several.runs()}
-    assert more - runs == {("annealing", "", 1), ("auto", "too", 1)}
-    assert {policy for method, policy, _ in runs if method == GREEDY} == {"all", "too"}
-    # Refined, and trained on the graph, is the first one alone.
-    alone = (REFINED, "fine-tuned 4", "from scratch 4")
-    trained = {policy for method, policy, _ in runs if method in alone}
-    assert trained == {"all"}
-
-
 def test_a_run_that_was_done_is_not_done_again(tmp_path, folders):
     path = tmp_path / "transfer.json"
     plan = Plan({"all": folders["all"]}, ["ptb"], ["k80x2"], ["auto"], 1, (), ())
@@ -145,13 +131,6 @@ def test_a_policy_that_has_seen_a_test_graph(tmp_path, folders, key):
         )
 
 
-def test_problems_have_as_many_groups_as_asked_for():
-    name = graphs_of("random")[0]
-    few, more = (study._problem("random", name, "k80x2", groups) for groups in ("4", "auto"))
-    assert few.num_groups == 4
-    assert more.num_groups > 4
-
-
 def test_a_whole_small_study(tmp_path, folders, monkeypatch):
     """Every kind of run for real, on a made-up graph; the search that is guided is made up, too."""
     told = []
@@ -182,25 +161,6 @@ def test_a_whole_small_study(tmp_path, folders, monkeypatch):
     assert document["policies"]["all"]["families"] == sorted(FAMILIES)
 
 
-def test_what_was_trained_on_the_graph_is_what_places_it(folders, monkeypatch):
-    used, refined = [], []
-
-    def placed(incumbent, trained, *arguments, **options):
-        used.append(trained)
-        refined.append(options.get("refined", False))
-        incumbent.offer([0] * incumbent.problem.num_groups)
-
-    monkeypatch.setattr(study, "place_zero_shot", placed)
-    monkeypatch.setattr(study, "_train", lambda incumbent, trained, method, seed: method)
-    plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["auto"], 1, (), (2,))
-    for wanted in plan.runs():
-        if wanted["method"].startswith((GREEDY, BEST_OF)):
-            study.perform(plan, wanted)
-    expected = [study.policy(folders["all"])] * 3 + ["fine-tuned 2"] * 3 + ["from scratch 2"] * 3
-    assert used == expected
-    assert refined == [False, False, True] * 3
-
-
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
@@ -225,27 +185,3 @@ def test_options_that_cannot_be_are_one_line_before_anything_is_run(
         command.main(argv.split())
     assert stop.value.code == 2
     assert says in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_policies_of_the_command_line():
-    assert policies(["placeto", "two=runs/two"]) == {"placeto": "placeto", "two": "runs/two"}
-
-
-def test_a_placer_that_does_not_apply_leaves_a_note(folders, monkeypatch, tmp_path):
-    def place(*arguments, **settings):
-        raise NotApplicable("etf: not here")
-
-    monkeypatch.setattr(study, "place", place)
-    plan = Plan({"all": folders["all"]}, ["random"], ["k80x2"], ["auto"], 1, (1.0,), ())
-    wanted = next(each for each in plan.runs() if each["method"] == "etf")
-    run = study.perform(plan, wanted)
-    assert {**run, "wall_seconds": 0} == {
-        **wanted,
-        "note": "etf: not here",
-        "step_time": None,
-        "feasible": False,
-        "evaluations": 0,
-        "wall_seconds": 0,
-    }
-    write_results(tmp_path / "t.json", {"policies": {}, "runs": [run]})
-    assert read_results(tmp_path / "t.json") == {"policies": {}, "runs": [run]}

@@ -1,26 +1,5 @@
-from dataclasses import replace
-from functools import partial
-
 from benchmarks import win
-from benchmarks.alternating import contest, digits, row_of
-from placeto.measurement import Measurement, Runnable, Runtime
-from placeto.support.files import read_json
-from tests.builders import make_cluster, make_graph, make_problem
-
-# Two chains without edges between them: apart they take 2 s, together 4 s.
-TWO = make_cluster(2)
-PROBLEM = make_problem(
-    make_graph({"a": 1, "b": 1, "c": 1, "d": 1}, [("a", 1, ["b"]), ("c", 1, ["d"])]),
-    replace(
-        TWO,
-        devices=tuple(
-            replace(device, tensorflow=f"/device:CPU:{number}")
-            for number, device in enumerate(TWO.devices)
-        ),
-    ),
-)
-# The worst comes first, the best is in the middle.
-PLAN = replace(win.QUICK, methods={"single": 1.0, "heft": 1.0, "random": 1.0}, candidates=1)
+from benchmarks.alternating import row_of
 
 
 def ran(label: str, *rounds: list[float], **more: str) -> dict:
@@ -40,27 +19,3 @@ def test_the_table_by_hand():
         "| `net` | expert | 2000 | 1500 to 2500 | 1.00 |",
         "| `net` | found (heft) | 1250 | 1000 to 2000 | 0.62 |",
     ]
-
-
-def test_the_contest(monkeypatch, tmp_path):
-    steps = []
-
-    def measure(runtime, problem, devices, runnable, effort):
-        steps.append(devices.tolist())
-        return Measurement((float(max(devices.sum(), 4 - devices.sum())),) * effort.steps)
-
-    monkeypatch.setattr(Runtime, "measure", measure)
-    kept = tmp_path / "net.win.json"
-    runnable = Runnable(tmp_path / "none", "0", (), (), "")
-    entered = partial(win.enter, PLAN, PROBLEM, runnable)
-    rows = contest(PROBLEM, runnable, PLAN.alternation, kept, entered)
-    found = rows[-1]
-    assert (found["label"], found["method"]) == ("found", "heft")
-    assert sorted(digits(found["devices"]).tolist()) == [0, 0, 1, 1]
-    assert [row["label"] for row in rows[:2]] == ["all on 0", "all on 1"]
-    # The run by which it was chosen does not count.
-    assert {len(row["runs"]) for row in rows} == {PLAN.alternation.rounds}
-    assert read_json(kept)["rows"] == rows
-    steps.clear()
-    assert contest(PROBLEM, runnable, PLAN.alternation, kept, entered) == rows
-    assert steps == []

@@ -35,11 +35,11 @@ class ColocRLPolicy(Network):
     """
 
     agent = "colocrl"
+    shape = ColocRLShape
     config: ColocRLShape
 
     def __init__(self, config: ColocRLShape) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.types = nn.Linear(config.num_types, config.width, bias=False)
         inputs = config.width + OUTPUTS + 2 * config.num_groups
         self.placer = Seq2Seq(inputs, config.num_devices, config.width)

@@ -64,11 +64,11 @@ class HierarchicalPolicy(Network):
     """A grouper, and a sequence-to-sequence placer of its clusters; trained together."""
 
     agent = "hierarchical"
+    shape = HierarchicalShape
     config: HierarchicalShape
 
     def __init__(self, config: HierarchicalShape) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.grouper = Grouper(config.num_types, config.clusters, config.width)
         inputs = config.num_types + OUTPUTS + 2 * config.clusters
         self.placer = Seq2Seq(inputs, config.num_devices, config.width)

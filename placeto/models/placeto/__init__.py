@@ -28,9 +28,9 @@ def _make(
 
 
 def _load(stored: "StoredPolicy") -> "Network":
-    from placeto.models.placeto.network import loaded
+    from placeto.models.placeto.network import PlacetoPolicy
 
-    return loaded(stored)
+    return PlacetoPolicy.of(stored)
 
 
 def _guide(policy: "PlacetoPolicy", problem: PlacementProblem) -> "Guide":

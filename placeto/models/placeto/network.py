@@ -1,5 +1,7 @@
 """A policy for any number and kind of devices: it scores (group, device) pairs."""
 
+from typing import Self
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -15,7 +17,6 @@ from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.models.placeto.stored import check
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
-from placeto.support.errors import PlacetoError
 
 
 class Heard(MessagePassing):  # type: ignore[misc]
@@ -57,11 +58,17 @@ class PlacetoPolicy(Network):
     """
 
     agent = "placeto"
+    shape = PlacetoNetworkConfig
     config: PlacetoNetworkConfig
 
+    @classmethod
+    def of(cls, stored: StoredPolicy) -> Self:
+        """The network of a stored policy, of a size that can be; see `Network.of`."""
+        check(stored)
+        return super().of(stored)
+
     def __init__(self, config: PlacetoNetworkConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         width, hidden = config.width, config.hidden
         self.enter = nn.Linear(GROUP_ATTRIBUTES, width)
         self.down = nn.Linear(width + 1, width)
@@ -119,19 +126,3 @@ class PlacetoPolicy(Network):
         return weights_of(
             {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
         )
-
-
-def loaded(stored: StoredPolicy) -> PlacetoPolicy:
-    """The network of a stored policy.
-
-    Raises:
-        PlacetoError: its card and its weights do not fit together.
-    """
-    check(stored)
-    shape = {key: value for key, value in stored.card["policy"].items() if key != "kind"}
-    try:
-        policy = PlacetoPolicy(PlacetoNetworkConfig(**shape))
-    except (TypeError, PlacetoError) as error:
-        raise PlacetoError(f"{stored.source}: not a policy's shape: {error}") from error
-    policy.load(stored)
-    return policy

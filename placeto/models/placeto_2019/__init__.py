@@ -26,9 +26,9 @@ def _make(
 
 
 def _load(stored: "StoredPolicy") -> "Network":
-    from placeto.models.placeto_2019.network import loaded
+    from placeto.models.placeto_2019.network import Placeto2019Policy
 
-    return loaded(stored)
+    return Placeto2019Policy.of(stored)
 
 
 KIND = AgentKind(

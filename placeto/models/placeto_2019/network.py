@@ -12,8 +12,6 @@ from placeto.models.placeto_2019.messages import Rounds, Sweep
 from placeto.models.placeto_2019.pooling import Pools
 from placeto.models.placeto_2019.settings import Placeto2019NetworkConfig
 from placeto.models.placeto_2019.structure import DIRECTIONS, Structure
-from placeto.models.stored import StoredPolicy
-from placeto.support.errors import PlacetoError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +41,11 @@ class GraphReader(Network):
     """
 
     agent = "placeto-2019"
+    shape = Placeto2019Shape
     config: Placeto2019Shape
 
     def __init__(self, config: Placeto2019Shape) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         width = config.width
         self.transform = mlp([num_node_features(config.num_devices), width, width])
         self.messages: Rounds | Sweep | None = None
@@ -112,18 +110,3 @@ class Placeto2019Policy(GraphReader):
         present: Tensor = present_device(features[rows, current])
         logits: Tensor = self.head(summary)
         return torch.addcmul(logits, self.keep, present)
-
-
-def loaded(stored: StoredPolicy) -> Placeto2019Policy:
-    """The network of a stored policy.
-
-    Raises:
-        PlacetoError: its card and its weights do not fit together.
-    """
-    shape = {key: value for key, value in stored.card["policy"].items() if key != "kind"}
-    try:
-        policy = Placeto2019Policy(Placeto2019Shape(**shape))
-    except (TypeError, PlacetoError) as error:
-        raise PlacetoError(f"{stored.source}: not a policy's shape: {error}") from error
-    policy.load(stored)
-    return policy
