@@ -13,7 +13,7 @@ QUICK := $(addprefix tests/, bounds envs heuristics placers/exact search simulat
 	--ignore=tests/envs/test_measuring.py
 
 .PHONY: demo test quick test-deep lint format docs dist graphs results papers instances speed measured \
-	families policy transfer transfer-policies ray report-pictures schemas lock clean
+	families policy transfer transfer-policies ray report-pictures notebook schemas lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -118,6 +118,11 @@ ray: $(INSTALLED)
 # The pictures of a report.
 report-pictures: $(INSTALLED) $(VENV)/browser
 	$(BIN)/python -m benchmarks.report_pictures
+
+# The notebook of the docs, with what it shows.
+notebook: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet ipykernel nbclient
+	PYTHONWARNINGS=ignore $(BIN)/jupyter execute --inplace docs/agent_in_a_minute.ipynb
 
 # The JSON Schemas of the docs.
 schemas: $(INSTALLED)
