@@ -13,9 +13,9 @@ import numpy as np
 
 from benchmarks.processes import busy_seconds, processor_seconds
 from placeto.cluster import Cluster
-from placeto.graph import Ints
 from placeto.measurement import Effort, Runnable, Runtime, RuntimeSettings
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 from placeto.support.files import read_json, write_json
 
 # How the placements are run: as `placeto measure` does, and as it did before steps were kept in

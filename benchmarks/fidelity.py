@@ -41,12 +41,12 @@ from benchmarks.held import Cost, cost_of, held_step_time
 from benchmarks.markdown import table
 from benchmarks.splits import Split, splits
 from placeto import load_cluster
-from placeto.graph import Ints
 from placeto.measurement import Effort
 from placeto.measurement.calibration.machine import machine
 from placeto.placers import NotApplicable, place
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate
+from placeto.support.arrays import Ints
 from placeto.support.files import read_json, write_json
 
 HERE = Path(__file__).parent

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks import transfers
-from placeto.graph import ComputationGraph, Ints
+from placeto.graph import ComputationGraph
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate
+from placeto.support.arrays import Ints
 from placeto.support.files import read_json, write_json
 
 ENDS = ("source", "destination")

@@ -35,10 +35,10 @@ from benchmarks.calibrated import load, prepare
 from benchmarks.held import Cost, cost_of, held_step_time
 from benchmarks.markdown import table
 from placeto import PlacementProblem, place, simulate
-from placeto.graph import Ints
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort, Runnable, Runtime
 from placeto.measurement.calibration.machine import machine
+from placeto.support.arrays import Ints
 from placeto.support.files import read_json, write_json
 
 RESULTS = Path(__file__).parent / "results"

@@ -23,10 +23,10 @@ import numpy as np
 from benchmarks.markdown import table
 from benchmarks.papers.study import machine
 from placeto import PlacementProblem, load_cluster, load_graph
-from placeto.graph import Ints
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
 from placeto.models.placeto_2019.settings import Placeto2019Config
+from placeto.support.arrays import Ints
 from placeto.training.run import train
 
 RESULTS = Path(__file__).parent / "results"

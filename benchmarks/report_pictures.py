@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.browser import browser
 from placeto import PlacementProblem, load_cluster, load_graph, place
-from placeto.reports.page import Told, make_report, save_report
+from placeto.reports.page import RunContext, make_report, save_report
 from placeto.reports.rows import baseline
 
 FOLDER = Path(__file__).parent.parent / "docs"
@@ -46,7 +46,7 @@ def _write(path: Path) -> None:
         f"placeto place inception_v3 --cluster k80x4 --budget {BUDGET_SECONDS:g} "
         f"--set max_evaluations={EVALUATIONS}"
     )
-    save_report(make_report(placement, baseline(problem), Told(command, "auto")), path)
+    save_report(make_report(placement, baseline(problem), RunContext(command, "auto")), path)
 
 
 if __name__ == "__main__":

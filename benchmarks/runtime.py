@@ -23,11 +23,11 @@ from benchmarks.alternating import BEFORE, NOW, SETTINGS, digits, row_of
 from benchmarks.calibrated import cluster_file, load, prepare
 from benchmarks.markdown import table
 from placeto import PlacementProblem, load_cluster, place, simulate
-from placeto.graph import Floats, Ints
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct
 from placeto.measurement.calibration.machine import machine
 from placeto.simulation import control_edges, ordered_ops, starting_order
+from placeto.support.arrays import Floats, Ints
 from placeto.support.files import read_json, write_json
 
 RESULTS = Path(__file__).parent / "results"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 
 CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 WINDOWS = (4, 8, 16, 32)

@@ -13,7 +13,7 @@ the co-location rules apply.
 import numpy as np
 
 from placeto import ComputationGraph, PlacetoError
-from placeto.graph import Ints
+from placeto.support.arrays import Ints
 
 SMALLEST = 100
 LAYER_OPS = 32

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from placeto.support.arrays import Floats, Ints
 from placeto.support.bundle import find
 from placeto.support.columns import LARGEST, check_length, real, strings, whole
-from placeto.support.columns import Floats as Floats
-from placeto.support.columns import Ints as Ints
 from placeto.support.dags import levels, topological_order
 from placeto.support.documents import Document, check_format, from_value, read_document
 from placeto.support.errors import PlacetoError
@@ -193,7 +192,7 @@ def _check_sums(graph: ComputationGraph, where: str) -> None:
             )
 
 
-class Ops(Document):
+class OpColumns(Document):
     """Columns of the ops of a graph file, see `ComputationGraph`."""
 
     name: list[str]
@@ -204,14 +203,14 @@ class Ops(Document):
     flops: list[float] | None = None
 
 
-class Tensors(Document):
+class TensorColumns(Document):
     """Columns of the tensors of a graph file."""
 
     producer: Column
     bytes: Column
 
 
-class Edges(Document):
+class EdgeColumns(Document):
     """Columns of the edges of a graph file: who consumes which tensor."""
 
     tensor: Column
@@ -234,10 +233,10 @@ class GraphDocument(Document, kw_only=True):
     version: int = VERSION
     name: str
     meta: dict[str, Any] = msgspec.field(default_factory=dict)
-    ops: Ops
+    ops: OpColumns
     op_seconds: dict[str, list[float | None]]
-    tensors: Tensors
-    edges: Edges
+    tensors: TensorColumns
+    edges: EdgeColumns
 
 
 def to_document(graph: ComputationGraph) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes
 from placeto.simulation.queues import DEVICE_ROW, PEAK
 from placeto.simulation.state import State
+from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
 
 GIB = 2.0**30

@@ -6,15 +6,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placeto.cluster import Cluster
-from placeto.graph import ComputationGraph, Floats, Ints
+from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping, group_ops
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import ancestors, compressed, directed, topological_order
 from placeto.support.errors import PlacetoError
-
-Bools = NDArray[np.bool_]
 
 MAX_GROUPS_IN_PAIRS = 20_000  # a matrix of booleans of 400 MB
 

@@ -11,7 +11,7 @@ from gymnasium.vector import VectorEnv
 from benchmarks.speed.reference import ReferenceEnv
 from benchmarks.speed.simulation import CLUSTER
 from benchmarks.speed.timing import documents, times
-from placeto.graph import Floats, Ints
+from placeto.support.arrays import Floats, Ints
 
 # Of op-level groups an episode has thousands of steps: the first ones, from random placements and
 # in random order, stand for those on the way.

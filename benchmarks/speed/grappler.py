@@ -14,8 +14,8 @@ from placeto.support.files import read_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from placeto.graph import Ints
     from placeto.problem import PlacementProblem
+    from placeto.support.arrays import Ints
 
 DEVICE = "/job:localhost/replica:0/task:0/device:GPU:{}"
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from placeto.envs import DevicePlacementEnv
 from placeto.envs.observation import Observation
-from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
+from placeto.support.arrays import Floats, Ints
 from tests.reference import reference_schedule
 
 

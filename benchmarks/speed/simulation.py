@@ -14,10 +14,10 @@ from benchmarks.speed.reference import reference_outcomes
 from benchmarks.speed.timing import Times, documents, in_turn, seconds, times
 from benchmarks.synthetic import synthetic_graph
 from placeto import ComputationGraph, PlacementProblem, load_cluster, load_graph
-from placeto.graph import Ints
 from placeto.heuristics.initial import all_on, expert_placement, random_placement
 from placeto.simulation import EvaluatedBatch, simulate_many
 from placeto.simulation.reduction import compile_problem
+from placeto.support.arrays import Ints
 
 CLUSTER = "k80x4"
 BUNDLED = ("inception_v3", "nmt")

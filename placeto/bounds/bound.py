@@ -4,13 +4,13 @@ import numpy as np
 
 from placeto.bounds.joins import join_heads
 from placeto.bounds.machine import one_machine
-from placeto.bounds.memory import roomy
+from placeto.bounds.memory import fitting_devices
 from placeto.bounds.paths import path_heads
 from placeto.bounds.queues import queue_pairs
 from placeto.bounds.relaxed import Relaxed, mirror, relax
 from placeto.bounds.work import window_bound, work_bound
-from placeto.graph import Floats
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Floats
 
 MOST_ANCESTORS = 200  # of an op, looked at for its head; more gain little
 ANCESTORS_IN_ALL = 4_000_000  # times classes of devices; what about a second allows
@@ -44,7 +44,7 @@ def lower_bound(problem: PlacementProblem) -> float:
 
     Graphs too large for all of it get fewer ancestors looked at, then none.
     """
-    allowed = roomy(problem)
+    allowed = fitting_devices(problem)
     relaxed = relax(problem, allowed, queue_pairs(problem, allowed))
     heads = _heads(relaxed)
     tails = _heads(mirror(relaxed))[::-1]

@@ -19,8 +19,7 @@ import numpy as np
 from placeto.bounds.machine import one_machine
 from placeto.bounds.paths import move, raise_head
 from placeto.bounds.relaxed import Relaxed
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.jit import inner, njit
 
 ROUNDS = 6  # of raising one head

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
+from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
 
 

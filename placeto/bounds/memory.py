@@ -3,8 +3,8 @@
 import numpy as np
 
 from placeto.bounds.queues import SHORTEST
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.units import format_bytes
 
 MANY_GROUPS = 4096  # above, parameters are not divided by a linear program
@@ -71,7 +71,7 @@ def group_parameters(problem: PlacementProblem) -> Ints:
     return parameters
 
 
-def roomy(problem: PlacementProblem) -> Bools:
+def fitting_devices(problem: PlacementProblem) -> Bools:
     """(num_groups, num_devices) where a group may be in a placement that fits in memory.
 
     `problem.allowed` where that would leave a group nowhere: then no placement fits, and bounds are

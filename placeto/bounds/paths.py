@@ -3,7 +3,7 @@
 import numpy as np
 
 from placeto.bounds.relaxed import Relaxed
-from placeto.graph import Floats
+from placeto.support.arrays import Floats
 from placeto.support.jit import inner, njit
 
 

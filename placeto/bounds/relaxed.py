@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed, topological_order
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from placeto.bounds.memory import group_parameters, roomy
+from placeto.bounds.memory import fitting_devices, group_parameters
 from placeto.bounds.relaxed import Classes, Relaxed, allowed_classes, device_classes
-from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Floats, Ints
 
 MANY_GROUPS = 4096  # above, no linear program is solved
 LEVELS = 300  # of heads and of tails that windows are tried at
@@ -97,7 +97,7 @@ def _held(problem: PlacementProblem, classes: Classes) -> Floats:
     seconds = problem.op_seconds[:, classes.first]
     held = seconds + np.where(seconds > 0, classes.overhead, 0.0)
     columns = [np.bincount(problem.op_group, weights=column) for column in held.T]
-    allowed = allowed_classes(roomy(problem), classes)
+    allowed = allowed_classes(fitting_devices(problem), classes)
     return np.where(allowed, np.stack(columns, axis=1), np.inf)
 
 

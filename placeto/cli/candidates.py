@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeto.cli.progress import progress
-from placeto.graph import Ints
 from placeto.measurement import (
     Measurement,
     Runnable,
@@ -19,6 +18,7 @@ from placeto.problem import PlacementProblem
 from placeto.reports.rows import CandidateRow, measurement_row, seconds
 from placeto.search.incumbent import RECENT
 from placeto.simulation import simulate_many
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 USUAL = 3

@@ -17,7 +17,7 @@ from placeto.heuristics.initial import all_on
 from placeto.problem import PlacementProblem
 from placeto.search.auto import small_problem
 from placeto.search.incumbent import Incumbent
-from placeto.search.policy import guide, offer_greedy, stored
+from placeto.search.policy import compiled_policy, offer_greedy, stored
 from placeto.search.settings import SearchConfig
 
 
@@ -54,5 +54,5 @@ def compile_last() -> None:
     lower_bound(PlacementProblem(problem.graph, problem.cluster, halves))
     print("the bounds are compiled", flush=True)
     earliest_finish(problem)
-    ready = guide(stored(SearchConfig.policy), problem)
+    ready = compiled_policy(stored(SearchConfig.policy), problem)
     offer_greedy(Incumbent(problem, math.inf), ready, all_on(problem, 0))

@@ -10,7 +10,7 @@ from tyro.conf import arg
 from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import OutputFile, ProblemsArguments
 from placeto.cli.output import check_outputs, finite, note, print_json, print_rich
-from placeto.cli.progress import Progress, progress
+from placeto.cli.progress import progress
 from placeto.placers import NotApplicable, place
 from placeto.placers.registry import find_placer
 from placeto.problem import PlacementProblem
@@ -19,6 +19,7 @@ from placeto.reports.tables import evaluation_tables
 from placeto.search.incumbent import Incumbent
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
+from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
     from placeto.models.stored import Trained

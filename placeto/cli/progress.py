@@ -3,9 +3,9 @@
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-Progress = Callable[[str], None]
+from placeto.support.progress import Progress
 
 LINE_INTERVAL_SECONDS = 5.0
 

@@ -11,7 +11,7 @@ from placeto.cli.output import note
 from placeto.cli.progress import progress
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
-from placeto.reports.page import Told, make_report, save_report
+from placeto.reports.page import RunContext, make_report, save_report
 from placeto.reports.rows import Baseline, CandidateRow
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
@@ -50,7 +50,7 @@ def write_report(
         PlacetoError: the page cannot be written, or the placement's step never ends.
     """
     assert arguments.report is not None
-    told = Told(
+    context = RunContext(
         command=command(arguments),
         grouping=arguments.grouping,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -58,7 +58,7 @@ def write_report(
     )
     try:
         with progress(f"report of {placement.problem.graph.name}") as tell:
-            report = make_report(placement, base, told, progress=tell)
+            report = make_report(placement, base, context, progress=tell)
             save_report(report, arguments.report)
     except KeyboardInterrupt:
         note("interrupted; there is no report")

@@ -3,11 +3,10 @@
 import numpy as np
 
 from placeto.envs.features.devices import Schedules
-from placeto.envs.features.pairs import Features
-from placeto.graph import Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
 from placeto.simulation import EvaluatedBatch, Evaluator, simulate_many
 from placeto.simulation.run import Columns
+from placeto.support.arrays import Bools, Features, Ints
 
 
 class ScheduledBatch(EvaluatedBatch):

@@ -14,11 +14,11 @@ from placeto.envs.progress import advance, moves, no_progress
 from placeto.envs.rules import EpisodeRules
 from placeto.envs.starts import Start, Starts
 from placeto.envs.viewer import render
-from placeto.graph import Floats, Ints
 from placeto.measurement import MeasuringEvaluator
 from placeto.objective import penalised_time
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
 from placeto.simulation import EvaluatedBatch, Evaluator, Outcomes
+from placeto.support.arrays import Bools, Floats, Ints
 
 
 class Episodes:

@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.jit import njit
 
 
-class Progress(NamedTuple):
+class EpisodeProgress(NamedTuple):
     """How far each episode of a batch has come; `cost` is ρ, penalised step time."""
 
     order: Ints  # (batch, max_steps) the group of each step, up to the length
@@ -30,7 +29,7 @@ class Progress(NamedTuple):
     visited: Bools  # (batch, max_groups) whether the episode has chosen the group's device
 
 
-def no_progress(observations: dict[str, NDArray[Any]], max_steps: int) -> Progress:
+def no_progress(observations: dict[str, NDArray[Any]], max_steps: int) -> EpisodeProgress:
     """The progress of a batch before its first reset.
 
     Args:
@@ -40,7 +39,7 @@ def no_progress(observations: dict[str, NDArray[Any]], max_steps: int) -> Progre
     current, action_mask = observations["current_node"], observations["action_mask"]
     batch, num_devices = action_mask.shape
     max_groups = observations["node_mask"].shape[1]
-    return Progress(
+    return EpisodeProgress(
         order=np.zeros((batch, max_steps), dtype=np.int64),
         length=np.zeros(batch, dtype=np.int64),
         taken=np.zeros(batch, dtype=np.int64),
@@ -86,7 +85,7 @@ def moves(
 @njit(cache=True, error_model="numpy")
 def advance(
     rows: Ints,
-    progress: Progress,
+    progress: EpisodeProgress,
     cost: Floats,
     step_time: Floats,
     peak_memory: Ints,

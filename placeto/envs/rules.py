@@ -5,9 +5,9 @@ from typing import Literal
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.heuristics.initial import InitialPlacement
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 

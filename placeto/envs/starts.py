@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from placeto.envs.rules import EpisodeRules
-from placeto.graph import Ints
 from placeto.heuristics.initial import initial_placement
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 Start = tuple[int, Ints, Ints]

@@ -15,8 +15,7 @@ from placeto.envs.device_placement import DevicePlacementEnv
 from placeto.envs.observation import Observation
 from placeto.envs.rules import check_count
 from placeto.envs.specification import EnvironmentSpecification, specify
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.errors import PlacetoError
 
 Infos = dict[str, Any]

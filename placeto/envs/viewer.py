@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation import Schedule, simulate
+from placeto.support.arrays import Floats, Ints
 from placeto.support.units import format_bytes, format_seconds
 
 COLOURS = np.array(

@@ -16,9 +16,10 @@ from placeto.extraction.step import TrainingStep, op_of
 from placeto.extraction.variables import handles, update_bytes, variable_bytes
 from placeto.extraction.work import Work, measure_work
 from placeto.graph import ComputationGraph
+from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
     from tensorflow.core.framework.graph_pb2 import GraphDef
@@ -41,9 +42,7 @@ _COMPUTE = frozenset(
 )
 
 
-def assemble(
-    step: TrainingStep, meta: dict[str, Any], progress: Callable[[str], None]
-) -> ComputationGraph:
+def assemble(step: TrainingStep, meta: dict[str, Any], progress: Progress) -> ComputationGraph:
     """The computation graph of an optimized step, ops in the order of its nodes.
 
     Args:

@@ -13,12 +13,11 @@ from placeto.extraction.result import Extraction
 from placeto.extraction.source import FORMS, parse_source
 from placeto.extraction.user_code import is_function, is_pytorch
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress
 from placeto.zoo.families import is_synthetic, parse_member
 from placeto.zoo.folders import is_reference, member_meta
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
     from placeto.extraction.source import Source
@@ -32,9 +31,7 @@ _COSTS = (
 )
 
 
-def extract(
-    source: str, *, optimize: bool = True, progress: Callable[[str], None] | None = None
-) -> Extraction:
+def extract(source: str, *, optimize: bool = True, progress: Progress | None = None) -> Extraction:
     """Traces a training step and estimates what each of its ops costs on each device kind.
 
     Args:
@@ -97,7 +94,7 @@ def extract(
     return Extraction(graph, with_initializers(step))
 
 
-def _member(member: Member, optimize: bool, progress: Callable[[str], None] | None) -> Extraction:
+def _member(member: Member, optimize: bool, progress: Progress | None) -> Extraction:
     if is_synthetic(member.family):
         raise PlacetoError(
             f"{member.reference}: made up, not extracted; "

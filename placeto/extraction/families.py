@@ -9,6 +9,7 @@ from placeto.extraction.workers import extract_members
 from placeto.graph import save_graph
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes, read_json
+from placeto.support.progress import Progress
 from placeto.zoo.families import SCHEME, Member, is_synthetic, members
 from placeto.zoo.folders import INDEX, family_of, graph_path, synthetic_member, write_index
 
@@ -19,7 +20,7 @@ def make_family(
     family: str,
     folder: Path,
     workers: int | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
     extract_all: ExtractAll | None = None,
 ) -> int:
     """Makes those graphs of a family that a folder does not hold yet, and the folder's index.

@@ -103,7 +103,7 @@ class _Worker:
         assert self._member is not None
         line = self.answers.readline()
         if not line.endswith("\n"):
-            raise PlacetoError(f"{self._member.reference}: {self._obituary()}")
+            raise PlacetoError(f"{self._member.reference}: {self._exit_reason()}")
         if error := json.loads(line).get("error"):
             raise PlacetoError(f"{self._member.reference}: {error}")
         member, self._member = self._member, None
@@ -120,7 +120,7 @@ class _Worker:
             for unfinished in self._folder.glob(f".{self._member.name}.*"):
                 unfinished.unlink()
 
-    def _obituary(self) -> str:
+    def _exit_reason(self) -> str:
         status = self._process.wait()
         how = f"ended with status {status}" if status >= 0 else f"was ended by signal {-status}"
         self._log.seek(0)

@@ -4,10 +4,11 @@ import heapq
 
 import numpy as np
 
-from placeto.graph import ComputationGraph, Floats, Ints
+from placeto.graph import ComputationGraph
 from placeto.grouping.colocation import op_share
 from placeto.grouping.contraction import Groups, contract
 from placeto.grouping.disjoint_sets import join_pairs, numbered, roots
+from placeto.support.arrays import Floats, Ints
 
 
 def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:

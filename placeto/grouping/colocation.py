@@ -6,8 +6,9 @@ sole consumer.
 
 import numpy as np
 
-from placeto.graph import ComputationGraph, Floats, Ints
+from placeto.graph import ComputationGraph
 from placeto.grouping.disjoint_sets import equal_keys, join_pairs, numbered, root, roots
+from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import njit
 
 SOLE_CONSUMER_SHARE = 0.01

@@ -8,8 +8,8 @@ from numba import types
 from numba.typed import Dict
 from numpy.typing import NDArray
 
-from placeto.graph import Floats, Ints
 from placeto.grouping.disjoint_sets import root
+from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
 
 # By how much a group's weight has to grow for its affinities to fall whatever the rounding.

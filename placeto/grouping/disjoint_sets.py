@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from placeto.graph import Ints
+from placeto.support.arrays import Ints
 from placeto.support.jit import inner, njit
 
 

@@ -5,10 +5,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placeto.graph import ComputationGraph, Ints
+from placeto.graph import ComputationGraph
 from placeto.grouping.coarsening import coarsen
 from placeto.grouping.colocation import colocation_groups, required_groups
 from placeto.grouping.disjoint_sets import equal_keys
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 Grouping = Literal["auto", "papers", "none"] | int | ArrayLike

@@ -6,22 +6,19 @@ and others only for groups that may be on none of these or that none of these ha
 takes as much memory as all of its parameters and outputs.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.heuristics.costs import fastest_devices, free_room, without_choice
 from placeto.heuristics.earliest_start import earliest_start
 from placeto.heuristics.favourite_children import favourite_children, heaviest_children
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
+from placeto.support.progress import Progress
 
 SOLVER_SHARE = 0.5  # of the seconds that there are
 
 
-def small_communication_times(
-    problem: PlacementProblem, seconds: float, say: Callable[[str], None]
-) -> Ints:
+def small_communication_times(problem: PlacementProblem, seconds: float, say: Progress) -> Ints:
     """(num_groups,) as m-ETF, but a device waits for the favourite child of the group it ran last.
 
     Small communication times of Hanen & Munier (1995) under memory limits; see

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Bools, Floats, Ints
 
 
-class Edges(NamedTuple):
+class ForwardEdges(NamedTuple):
     """Edges of the group graph that point along `group_order`, sorted by (source, target).
 
     Where the group graph has cycles, the others are left out: a list schedule takes groups as
@@ -20,7 +20,7 @@ class Edges(NamedTuple):
     bytes: Ints  # (num_edges,)
 
 
-class Links(NamedTuple):
+class LinkCosts(NamedTuple):
     """Seconds that a transfer between two devices takes when no other is in its way.
 
     They are the start-up plus the bytes times the pace, as in the linear model of Baechi (Jeon et
@@ -31,14 +31,14 @@ class Links(NamedTuple):
     pace: Floats  # (num_devices, num_devices) s/byte, 0 on the diagonal
 
 
-def forward_edges(problem: PlacementProblem) -> Edges:
+def forward_edges(problem: PlacementProblem) -> ForwardEdges:
     """The edges that point along the problem's order of groups."""
     source, target, size = problem.group_edges
     along = problem.group_position[source] < problem.group_position[target]
-    return Edges(source[along], target[along], size[along])
+    return ForwardEdges(source[along], target[along], size[along])
 
 
-def links(problem: PlacementProblem) -> Links:
+def links(problem: PlacementProblem) -> LinkCosts:
     """Start-up and pace between each two devices."""
     arrays = problem.arrays
     channel = problem.cluster.channel_between
@@ -46,7 +46,7 @@ def links(problem: PlacementProblem) -> Links:
     startup, pace = np.zeros(channel.shape), np.zeros(channel.shape)
     startup[apart] = (arrays.latency + arrays.overhead)[channel[apart]]
     pace[apart] = 1 / arrays.bandwidth[channel[apart]]
-    return Links(startup, pace)
+    return LinkCosts(startup, pace)
 
 
 def mean_transfer_seconds(problem: PlacementProblem, size: Ints) -> Floats:

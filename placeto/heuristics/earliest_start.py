@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.heuristics.costs import (
     fastest_devices,
     forward_edges,
@@ -15,7 +14,8 @@ from placeto.heuristics.costs import (
     without_choice,
 )
 from placeto.heuristics.list_schedule import ListSchedule
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
 

@@ -1,8 +1,8 @@
 """Earliest finish under memory limits."""
 
-from placeto.graph import Ints
 from placeto.heuristics.list_schedule import list_schedule
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 
 
 def earliest_finish(problem: PlacementProblem) -> Ints:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.heuristics.costs import fastest_seconds, forward_edges, mean_transfer_seconds
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 from placeto.support.jit import njit
 
 THRESHOLD = 0.5

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.heuristics.costs import forward_edges, mean_seconds, mean_transfer_seconds
 from placeto.heuristics.list_schedule import ListSchedule, list_schedule
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import njit
 

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placeto.graph import Ints
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 InitialPlacement = Literal["first", "random", "expert"] | ArrayLike

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.heuristics.costs import forward_edges, free_room, without_choice
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.heuristics.costs import device_speeds, moved_where_allowed
 from placeto.heuristics.partition import PartitionGraph, partition_graph
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import NotApplicable
 from placeto.support.streams import redirected
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.heuristics.costs import device_speeds
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Floats, Ints
 from placeto.support.dags import compressed
 
 # What the weights of all vertices, and those of all edges, add up to but for rounding. The

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.heuristics.costs import device_speeds, links, moved_where_allowed
 from placeto.heuristics.partition import partition_graph
 from placeto.heuristics.scotch_library import FREE, scotch_parts
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable
 
 IMBALANCE = 0.01  # Scotch's own

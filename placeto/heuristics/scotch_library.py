@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.heuristics.partition import PartitionGraph
+from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable, PlacetoError
 
 FREE = -1  # the part of a vertex that Scotch is to give one

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.heuristics.baechi import filled_in_order, small_communication_times
 from placeto.heuristics.earliest_start import earliest_start
 from placeto.heuristics.etf import earliest_finish
@@ -14,12 +13,14 @@ from placeto.heuristics.initial import expert_placement, random_placement, singl
 from placeto.heuristics.metis import partitioned
 from placeto.heuristics.scotch import mapped_everywhere, mapped_without_cpus
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable
+from placeto.support.progress import Progress
 
 RANDOM_DRAWS = 100
 CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
 
-Say = Callable[[str], None]
+Say = Progress
 Placements = Callable[[PlacementProblem, np.random.Generator, float, Say], Iterator[Ints]]
 """Of a problem, with random numbers, about so many seconds, and who is told what happens: batches,
 (n, num_groups) each, of placements."""

@@ -82,7 +82,7 @@ class Child:
         try:
             self._pipe.send_bytes(json.dumps(message).encode())
         except OSError as error:
-            raise ChildError(self.obituary()) from error
+            raise ChildError(self.exit_reason()) from error
 
     def poll(self, seconds: float) -> bool:
         """Waits until there is an answer or the process is gone; false if neither came to pass."""
@@ -108,9 +108,9 @@ class Child:
         try:
             return self._pipe.recv_bytes()
         except (EOFError, OSError) as error:
-            raise ChildError(self.obituary()) from error
+            raise ChildError(self.exit_reason()) from error
 
-    def obituary(self, seconds: float = 5.0) -> str:
+    def exit_reason(self, seconds: float = 5.0) -> str:
         """How the process ended and the last it said, in one line.
 
         Args:

@@ -15,11 +15,11 @@ from placeto.support.errors import PlacetoError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from placeto.graph import Ints
     from placeto.measurement.measured import Measurement
     from placeto.measurement.runnable import Runnable
     from placeto.measurement.runtime import Runtime
     from placeto.problem import PlacementProblem
+    from placeto.support.arrays import Ints
 
 FAILED_RATIO = 2.0
 

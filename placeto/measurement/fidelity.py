@@ -11,11 +11,11 @@ from placeto.measurement.trace import read_trace
 from placeto.simulation import ordered_ops, starting_order
 
 if TYPE_CHECKING:
-    from placeto.graph import Floats
     from placeto.measurement.measured import Measurement
     from placeto.measurement.trace import Trace
     from placeto.problem import PlacementProblem
     from placeto.simulation import Schedule
+    from placeto.support.arrays import Floats
 
 # From which median wait on it is worth a warning, and from which share of the step spent in waits.
 # Where threads are free to serve tensors most wait for microseconds, else for as long as an op

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from placeto.cluster import Cluster
-    from placeto.graph import Ints
     from placeto.measurement.runnable import Runnable
     from placeto.problem import PlacementProblem
+    from placeto.support.arrays import Ints
 
 _START_SECONDS = 180.0
 _LOOK_SECONDS = 0.25
@@ -148,7 +148,9 @@ class Runtime:
                     raise PlacetoError(answer["refused"])
                 if "failed" in answer:
                     dead = wait_for_any(self._workers(), _GRACE_SECONDS)
-                    reason = answer["failed"] if dead is None else self._children[dead].obituary()
+                    reason = (
+                        answer["failed"] if dead is None else self._children[dead].exit_reason()
+                    )
                     if answer["exhausted"]:
                         # What ran short of memory may have lost more than the op did: workers
                         # were seen to hang in a later run that needs little.
@@ -163,7 +165,7 @@ class Runtime:
         """The driver's next answer; None if it does not come in time."""
         while not driver.poll(min(_LOOK_SECONDS, until - time.monotonic())):
             if dead := wait_for_any(self._children, 0.0):
-                raise ChildError(self._children[dead].obituary())
+                raise ChildError(self._children[dead].exit_reason())
             if time.monotonic() >= until:
                 return None
         return driver.receive(0.0)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from placeto.measurement.inputs import with_inputs
 from placeto.measurement.measured import Measurement
 from placeto.placement.placed_graph import add_control_edges
+from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
@@ -40,7 +41,7 @@ def run_steps(
     target: str,
     config: Any,
     num_traces: int,
-    say: Callable[[str], None],
+    say: Progress,
 ) -> tuple[list[float], list[bytes]]:
     """Initializes the variables and times steps.
 

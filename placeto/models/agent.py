@@ -6,10 +6,10 @@ from typing import Protocol, TypeVar
 import numpy as np
 from torch import Tensor
 
-from placeto.graph import Floats, Ints
 from placeto.models.network import Network
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes
+from placeto.support.arrays import Floats, Ints
 
 Visit = Callable[[Ints, Outcomes], None]
 Teacher = Callable[[PlacementProblem], Ints]
@@ -38,7 +38,7 @@ class Episodes(Protocol):
         """(episodes,) least penalised step time on the way, in seconds."""
 
     @property
-    def untold(self) -> int:
+    def unreported(self) -> int:
         """How many placements were simulated on the way that no visitor was told of."""
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Floats, Ints
 
 OUTPUTS = 5
 NEIGHBOURS = 6

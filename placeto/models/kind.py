@@ -11,7 +11,7 @@ from placeto.simulation import Evaluator
 if TYPE_CHECKING:  # torch is slow to import
     from placeto.models.agent import Agent, Teacher
     from placeto.models.network import Network
-    from placeto.models.placeto.play import Guide
+    from placeto.models.placeto.play import CompiledPolicy
     from placeto.models.stored import StoredPolicy
 
 MakeAgent = Callable[
@@ -47,6 +47,6 @@ class AgentKind:
     make: MakeAgent
     load: "Callable[[StoredPolicy], Network] | None" = None
     any_cluster: bool = False
-    guide: "Callable[[Any, PlacementProblem], Guide] | None" = None
+    guide: "Callable[[Any, PlacementProblem], CompiledPolicy] | None" = None
     imitates: bool = False
     reads_schedules: bool = False

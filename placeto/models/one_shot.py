@@ -8,7 +8,6 @@ from typing import ClassVar, Generic, TypeVar
 import numpy as np
 from torch import Tensor
 
-from placeto.graph import Floats, Ints
 from placeto.models.agent import ALL, Unschooled, Visit
 from placeto.models.attributes import attributes
 from placeto.models.network import Network
@@ -16,6 +15,7 @@ from placeto.models.settings import OneShotConfig
 from placeto.objective import penalised_time
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
+from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.threads import one_thread_an_operation
 
@@ -51,7 +51,7 @@ class Shots(Generic[Choices]):
     best_cost: Floats
 
     @property
-    def untold(self) -> int:
+    def unreported(self) -> int:
         """None: a visitor is told of all."""
         return 0
 

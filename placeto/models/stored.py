@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from placeto.envs.features import Features
 from placeto.models.agents import AGENTS, find_agent
 from placeto.models.kind import AgentKind
 from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.support import bundle
+from placeto.support.arrays import Features
 from placeto.support.documents import Document, check_format, from_value
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes, read_json, write_bytes

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from placeto.cluster import Cluster
-from placeto.graph import ComputationGraph, Ints
+from placeto.graph import ComputationGraph
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 TorchDevice = int | str

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from placeto.cluster import Cluster
-from placeto.graph import ComputationGraph, Ints
+from placeto.graph import ComputationGraph
 from placeto.placement.module_devices import TorchDevice, device_map
 from placeto.placement.placed_graph import ORDERED, add_control_edges, check_order, placed_graph_def
 from placeto.problem import PlacementProblem
 from placeto.simulation import control_edges, simulate
+from placeto.support.arrays import Ints
 from placeto.support.documents import Document, read_document
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.models.agents import agent_of
 from placeto.models.settings import LearningConfig, OneShotConfig
 from placeto.models.stored import Trained, check_shape
@@ -14,6 +13,7 @@ from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
 from placeto.search.repair import offer_repaired
 from placeto.simulation import Outcomes, simulate_many
+from placeto.support.arrays import Ints
 from placeto.training.run import progress_line
 from placeto.training.trainer import Trainer, check_size
 

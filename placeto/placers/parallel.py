@@ -10,6 +10,7 @@ from placeto.placers.registry import find_placer, place
 from placeto.problem import PlacementProblem
 from placeto.support.crew import Crew
 from placeto.support.errors import NotApplicable, PlacetoError
+from placeto.support.progress import Progress, silent
 from placeto.support.ray_session import ray_session
 
 Found = Placement | NotApplicable
@@ -38,7 +39,7 @@ def place_all(
     searches: Sequence[Search],
     workers: int,
     address: str | None = None,
-    progress: Callable[[str], None] = lambda message: None,
+    progress: Progress = silent,
 ) -> Generator[tuple[int, Placement | NotApplicable]]:
     """Finds placements, several at a time, each on one core.
 

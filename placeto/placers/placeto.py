@@ -7,7 +7,6 @@ from functools import cache, partial
 import numpy as np
 
 from placeto.envs.features.pairs import TINY
-from placeto.graph import Ints
 from placeto.heuristics.initial import single_devices
 from placeto.models.stored import load_policy, load_trained
 from placeto.placers.configs import DEFAULT_POLICY, PlacetoPlacerConfig
@@ -16,13 +15,14 @@ from placeto.search.incumbent import Incumbent
 from placeto.search.policy import (
     FOUR_SWEEPS,
     Refine,
+    compiled_policy,
     few_groups,
-    guide,
     offer_drawn,
     offer_greedy,
     scattered,
     stored,
 )
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 
@@ -52,7 +52,7 @@ def place_placeto(
     Raises:
         PlacetoError: there is no such policy.
     """
-    ready_for = cache(partial(guide, stored(config.policy)))
+    ready_for = cache(partial(compiled_policy, stored(config.policy)))
     with few_groups(incumbent, config.coarse_groups) as (few, refine):
         few.offer_many(single_devices(few.problem))
         assert few.devices is not None
@@ -83,7 +83,7 @@ def _play_drawn(
 ) -> None:
     """Episodes whose devices are drawn, for what of the budget is not to be trained in."""
     problem = few.problem
-    ready = guide(stored(config.policy), problem)
+    ready = compiled_policy(stored(config.policy), problem)
     begun = few.seconds
     until = begun + (1 - config.fine_tune) * (few.budget_seconds - begun)
     timed = not config.batches  # a number of batches is told to get the same placement again

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.heuristics.initial import initial_placement
 from placeto.models.stored import Trained, load_trained
 from placeto.placers.configs import Placeto2019PlacerConfig
@@ -20,6 +19,7 @@ from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
 from placeto.search.settings import NO_POLICY
 from placeto.search.starts import offer_heuristic
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 from placeto.training.run import progress_line

@@ -23,11 +23,12 @@ from placeto.placers.configs import (
 from placeto.placers.exact import place_exact
 from placeto.placers.settings import Configurable
 from placeto.problem import PlacementProblem
-from placeto.search.incumbent import Clock, Incumbent, Progress, silent
+from placeto.search.incumbent import Clock, Incumbent
 from placeto.search.settings import SearchConfig
 from placeto.search.starts import offer_heuristic
 from placeto.support.errors import PlacetoError
 from placeto.support.interrupts import interrupts
+from placeto.support.progress import Progress, silent
 
 SLOW_SECONDS = 3.0  # that preparing may take before it is told: what is read from a cache takes one
 

@@ -2,9 +2,9 @@
 
 import math
 
-from placeto.graph import Ints
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 
 EVALUATIONS = 2000
 

@@ -6,7 +6,6 @@ from functools import cache, partial
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.heuristics.initial import single_devices
 from placeto.models.agents import agent_of
 from placeto.models.settings import LearningConfig
@@ -21,6 +20,7 @@ from placeto.search.policy import (
     scattered,
 )
 from placeto.search.settings import COARSE_GROUPS
+from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable
 
 

@@ -7,10 +7,11 @@ import numpy as np
 
 from placeto.bounds import critical_path, work_bound
 from placeto.cluster import Cluster, Device
-from placeto.graph import ComputationGraph, Floats
+from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
 from placeto.problem import PlacementProblem
 from placeto.reports.rows import Baseline, gap, seconds
+from placeto.support.arrays import Floats
 
 TOP_TYPES = 10
 

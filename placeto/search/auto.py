@@ -9,12 +9,12 @@ import numpy as np
 
 from placeto.cluster import load_cluster
 from placeto.heuristics.initial import single_devices
-from placeto.models.placeto.play import Guide
+from placeto.models.placeto.play import CompiledPolicy
 from placeto.problem import PlacementProblem
 from placeto.search.chains import anneal, unguided
 from placeto.search.coarser import coarser_incumbent
 from placeto.search.incumbent import Incumbent
-from placeto.search.policy import guide, offer_drawn, offer_greedy, stored
+from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, stored
 from placeto.search.settings import NO_POLICY, SearchConfig
 from placeto.search.starts import offer_starts
 from placeto.support.errors import PlacetoError
@@ -95,12 +95,12 @@ def small_problem() -> PlacementProblem:
     return PlacementProblem(synthetic_graph("layered", 0, "small"), load_cluster("k80x2"))
 
 
-def _policy(incumbent: Incumbent, config: SearchConfig) -> Guide | None:
+def _policy(incumbent: Incumbent, config: SearchConfig) -> CompiledPolicy | None:
     """The policy made ready; None where it is not wanted, or where none ships."""
     if config.policy == NO_POLICY:
         return None
     try:
-        return guide(stored(config.policy), incumbent.problem)
+        return compiled_policy(stored(config.policy), incumbent.problem)
     except PlacetoError as error:
         if config.policy != SearchConfig.policy:
             raise
@@ -109,7 +109,7 @@ def _policy(incumbent: Incumbent, config: SearchConfig) -> Guide | None:
 
 
 def _offer_policy(
-    incumbent: Incumbent, ready: Guide, rng: np.random.Generator, config: SearchConfig
+    incumbent: Incumbent, ready: CompiledPolicy, rng: np.random.Generator, config: SearchConfig
 ) -> None:
     problem = incumbent.problem
     singles = single_devices(problem)

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
-from placeto.models.placeto.play import Guide
+from placeto.models.placeto.play import CompiledPolicy
 from placeto.objective import overflow_so_far, rank, search_cost
 from placeto.search.moves import NUM_MOVES, Neighbourhood, propose
 from placeto.search.proposals import (
@@ -16,10 +15,11 @@ from placeto.search.proposals import (
     no_opinion,
     propose_guided,
 )
-from placeto.simulation.compiled import Compiled, Int32s
+from placeto.simulation.compiled import Compiled
 from placeto.simulation.kernel import advance
 from placeto.simulation.run import read
 from placeto.simulation.state import OPS, State, begin, view
+from placeto.support.arrays import Floats, Int32s, Ints
 from placeto.support.jit import inner, njit
 
 # Columns of `Chain.numbers`: what the present placement costs, the best one's rank and step time,
@@ -47,11 +47,11 @@ class Chain(NamedTuple):
     gained: Floats  # (NUM_KINDS,) how often that was accepted and cheaper, likewise
 
 
-class Task(NamedTuple):
+class ChainTask(NamedTuple):
     """What all chains work on."""
 
     compiled: Compiled
-    guide: Guide  # its table is empty where there is no policy
+    guide: CompiledPolicy  # its table is empty where there is no policy
     space: Neighbourhood
     scale: float  # s, in which memory over the limit is reckoned
 
@@ -71,7 +71,7 @@ def go_on_from(chain: Chain, devices: Ints, cost: float) -> None:
 
 @njit(cache=True, nogil=True)
 def run_chain(
-    task: Task,
+    task: ChainTask,
     chain: Chain,
     ints: Int32s,
     longs: Ints,
@@ -96,8 +96,8 @@ def run_chain(
         rng: draws.
     """
     c, space, scale = task.compiled, task.space, task.scale
-    memory_limit = task.guide.wiring.memory_limit
-    whole = max(task.guide.wiring.group_memory.sum(), 1)
+    memory_limit = task.guide.group_index.memory_limit
+    whole = max(task.guide.group_index.group_memory.sum(), 1)
     num_groups, num_devices = space.allowed.shape
     kinds = NUM_KINDS if len(task.guide.table) else NUM_MOVES
     numbers = chain.numbers

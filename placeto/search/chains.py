@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import get_num_threads
 
-from placeto.envs.features.pairs import wiring
-from placeto.graph import Ints
-from placeto.models.placeto.play import Guide
+from placeto.envs.features.pairs import group_index
+from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.placeto.scoring import Weights
 from placeto.objective import overflow, rank, search_costs
 from placeto.problem import PlacementProblem
@@ -18,7 +17,7 @@ from placeto.search.chain import (
     BEST_STEP_TIME,
     EVALUATIONS,
     Chain,
-    Task,
+    ChainTask,
     go_on_from,
     new_chain,
     run_chain,
@@ -30,6 +29,7 @@ from placeto.simulation import Outcomes
 from placeto.simulation.compiled import Buffers
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import buffers
+from placeto.support.arrays import Ints
 from placeto.support.units import format_seconds
 
 REPORTS = 100  # lines of progress in the whole budget
@@ -41,20 +41,20 @@ TEMPERATE_GROUPS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Worker:
+class ChainWorker:
     """A chain with all that it needs of its own."""
 
     chain: Chain
     states: Buffers
     rng: np.random.Generator
 
-    def run(self, task: Task, temperature: float, proposals: int) -> None:
+    def run(self, task: ChainTask, temperature: float, proposals: int) -> None:
         """Goes on for so many proposals."""
         run_chain(task, self.chain, *self.states, temperature, proposals, self.rng)
 
 
 def anneal(
-    incumbent: Incumbent, rng: np.random.Generator, guide: Guide, config: SearchConfig
+    incumbent: Incumbent, rng: np.random.Generator, guide: CompiledPolicy, config: SearchConfig
 ) -> None:
     """Anneals from the best placement so far until the budget ends.
 
@@ -75,7 +75,7 @@ def anneal(
         return
     scale = incumbent.step_time or 1.0
     heat = scale * max(TEMPERATE_GROUPS / problem.num_groups, 1.0)
-    task = Task(compiled(problem).compiled, guide, space, scale)
+    task = ChainTask(compiled(problem).compiled, guide, space, scale)
     count = config.chains or (get_num_threads() if config.max_evaluations is None else USUAL_CHAINS)
     workers = [_worker(incumbent, task, draws) for draws in rng.spawn(count)]
     limit = config.max_evaluations
@@ -110,11 +110,11 @@ def anneal(
                 )
 
 
-def unguided(problem: PlacementProblem) -> Guide:
+def unguided(problem: PlacementProblem) -> CompiledPolicy:
     """What stands for a policy where there is none."""
     table, row = np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=np.float32)
     weights = Weights(table, table, table, row, table, row, row)
-    return Guide(wiring(problem), weights, table)
+    return CompiledPolicy(group_index(problem), weights, table)
 
 
 def _take(incumbent: Incumbent, chain: Chain) -> None:
@@ -134,11 +134,11 @@ def _take(incumbent: Incumbent, chain: Chain) -> None:
     incumbent.evaluations += count
 
 
-def _worker(incumbent: Incumbent, task: Task, rng: np.random.Generator) -> Worker:
+def _worker(incumbent: Incumbent, task: ChainTask, rng: np.random.Generator) -> ChainWorker:
     present, peak = _best(incumbent)
     cost = _cost(incumbent, task.scale)
     chain = new_chain(present, peak, incumbent.step_time, cost, _over(incumbent))
-    return Worker(chain, buffers(task.compiled, 2), rng)
+    return ChainWorker(chain, buffers(task.compiled, 2), rng)
 
 
 def _best(incumbent: Incumbent) -> tuple[Ints, Ints]:

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.grouping import coarsen
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
 from placeto.simulation import Outcomes
+from placeto.support.arrays import Ints
 
 
 def coarser(problem: PlacementProblem, max_groups: int) -> tuple[PlacementProblem, Ints]:

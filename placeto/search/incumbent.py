@@ -9,21 +9,17 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placeto.graph import Floats, Ints
 from placeto.objective import overflow
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
+from placeto.support.arrays import Floats, Ints
+from placeto.support.progress import Progress, silent
 
-Progress = Callable[[str], None]
 Clock = Callable[[], float]
 
 # Of each run of a placer: as many placements as anybody would want to measure.
 RECENT = 8
-
-
-def silent(message: str) -> None:
-    """Progress that is shown to nobody."""
 
 
 @dataclass

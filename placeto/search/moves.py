@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.graph import Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Bools, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner
 

@@ -7,29 +7,29 @@ from functools import cache
 import numpy as np
 
 from placeto.envs.features.groups import group_graph
-from placeto.envs.features.pairs import wiring
-from placeto.graph import Ints
+from placeto.envs.features.pairs import group_index
 from placeto.heuristics.initial import random_placement
-from placeto.models.placeto.play import Guide, Sweeps, play
+from placeto.models.placeto.play import CompiledPolicy, Sweeps, play
 from placeto.models.placeto.scoring import embedding_of, weights_of
 from placeto.models.placeto.stored import read_placeto
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
 from placeto.search.coarser import coarser_incumbent
 from placeto.search.incumbent import Incumbent
+from placeto.support.arrays import Ints
 
 MEMORY_PENALTY = 2.0  # s a GiB
 # Of an episode's sweeps, by how much the devices are drawn: 1 as likely as the policy has them.
 ONE_SWEEP, FOUR_SWEEPS = (1.0,), (1.0, 0.5, 0.25, 0.0)
 
-ReadyFor = Callable[[PlacementProblem], Guide]  # makes a policy ready for a problem
+ReadyFor = Callable[[PlacementProblem], CompiledPolicy]  # makes a policy ready for a problem
 Refine = Callable[[ReadyFor], None]  # see `few_groups`
 
 
-def guide(policy: StoredPolicy, problem: PlacementProblem) -> Guide:
+def compiled_policy(policy: StoredPolicy, problem: PlacementProblem) -> CompiledPolicy:
     """A stored policy of Placeto's made ready for a problem."""
     table = embedding_of(policy.arrays, group_graph(problem), policy.card["policy"]["rounds"])
-    return Guide(wiring(problem), weights_of(policy.arrays), table)
+    return CompiledPolicy(group_index(problem), weights_of(policy.arrays), table)
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def few_groups(incumbent: Incumbent, coarse_groups: int) -> Iterator[tuple[Incum
         yield coarse, refine
 
 
-def offer_greedy(incumbent: Incumbent, ready: Guide, start: Ints) -> None:
+def offer_greedy(incumbent: Incumbent, ready: CompiledPolicy, start: Ints) -> None:
     """Offers what greedy sweeps lead to, each from where the last ended, while they improve.
 
     Args:
@@ -91,7 +91,7 @@ def offer_greedy(incumbent: Incumbent, ready: Guide, start: Ints) -> None:
 
 def offer_drawn(
     incumbent: Incumbent,
-    ready: Guide,
+    ready: CompiledPolicy,
     starts: Ints,
     rng: np.random.Generator,
     draws: Sequence[float] = ONE_SWEEP,
@@ -135,7 +135,11 @@ def stored(source: str) -> StoredPolicy:
 
 
 def _played(
-    problem: PlacementProblem, ready: Guide, start: Ints, noise: np.ndarray, decided: bool = False
+    problem: PlacementProblem,
+    ready: CompiledPolicy,
+    start: Ints,
+    noise: np.ndarray,
+    decided: bool = False,
 ) -> Sweeps:
     return play(
         problem,
@@ -151,5 +155,5 @@ def _played(
 def _offer(incumbent: Incumbent, played: Sweeps) -> float:
     """Offers the best placements on the way; returns the least cost of them in seconds."""
     incumbent.offer_many(played.best)
-    incumbent.evaluations += played.untold
+    incumbent.evaluations += played.unreported
     return float(played.best_cost.min())

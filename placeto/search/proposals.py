@@ -9,17 +9,15 @@ from placeto.envs.features.pairs import (
     GROUP_FEATURES,
     PAIR_FEATURES,
     TINY,
-    Features,
+    busy_profile,
     observe,
-    survey,
 )
-from placeto.graph import Floats, Ints
-from placeto.models.placeto.play import Guide, distinct
+from placeto.models.placeto.play import CompiledPolicy, distinct
 from placeto.models.placeto.scoring import score
-from placeto.problem import Bools
 from placeto.search.moves import NUM_MOVES, Move, Neighbourhood, move_around
 from placeto.simulation.compiled import Compiled
 from placeto.simulation.state import State
+from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.jit import inner
 
 # Kinds of proposals: the moves, drawn evenly; then those of `GUIDED`, whose group and device the
@@ -43,7 +41,7 @@ class Opinion(NamedTuple):
     logits: Floats  # (num_groups, num_devices)
     known: Bools  # (num_groups,) whether it was asked of the group
     surveyed: Bools  # (1,) whether the next two are of this schedule
-    busy: Floats  # (num_devices, BINS + 1), see `survey`
+    busy: Floats  # (num_devices, BINS + 1), see `busy_profile`
     load: Floats  # (num_devices, 2), likewise
     decided: Bools  # (num_groups,) all true: the search is no sweep
     pairs: Features  # (num_devices, PAIR_FEATURES)
@@ -103,7 +101,7 @@ def draw_kind(
 @inner(cache=True)
 def propose_guided(
     c: Compiled,
-    guide: Guide,
+    guide: CompiledPolicy,
     space: Neighbourhood,
     s: State,
     step_time: float,
@@ -128,7 +126,7 @@ def propose_guided(
         rng: draws.
     """
     if not opinion.surveyed[0]:
-        survey(c, guide.wiring, s, max(step_time, TINY), opinion.busy, opinion.load)
+        busy_profile(c, guide.group_index, s, max(step_time, TINY), opinion.busy, opinion.load)
         opinion.surveyed[0] = True
     group, there, highest = -1, -1, -np.inf
     for _ in range(ASKED):
@@ -154,7 +152,7 @@ def propose_guided(
 @inner(cache=True)
 def _ask(
     c: Compiled,
-    guide: Guide,
+    guide: CompiledPolicy,
     s: State,
     step_time: float,
     peak: Ints,
@@ -162,7 +160,7 @@ def _ask(
     group: int,
     logits: Floats,
 ) -> None:  # pragma: no cover
-    w = guide.wiring
+    w = guide.group_index
     observe(
         c, w, s, step_time, peak, o.busy, o.load, group, o.decided, True, o.pairs, o.groups
     )  # fmt: skip

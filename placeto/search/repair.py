@@ -3,11 +3,11 @@
 import numpy as np
 
 from placeto.bounds.memory import infeasibility
-from placeto.graph import Floats, Ints
 from placeto.heuristics.costs import exchanged_bytes
 from placeto.objective import overflow
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
+from placeto.support.arrays import Bools, Floats, Ints
 
 MAX_ROUNDS = 50
 MAX_MOVES = 300

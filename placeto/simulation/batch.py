@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation.evaluator import Evaluator
 from placeto.simulation.simulate import Outcomes, simulate_many
+from placeto.support.arrays import Ints
 
 
 class EvaluatedBatch:

@@ -3,14 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools
-
-Int16s = NDArray[np.int16]
-Int32s = NDArray[np.int32]
+from placeto.support.arrays import Bools, Floats, Int32s, Ints
 
 Buffers = tuple[Int32s, Ints, Floats]
 """What one or several states of the simulator are kept in."""

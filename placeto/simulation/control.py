@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from placeto.graph import ComputationGraph, Ints
+    from placeto.graph import ComputationGraph
     from placeto.problem import PlacementProblem
-    from placeto.simulation.schedule import Bools, Schedule
+    from placeto.simulation.schedule import Schedule
+    from placeto.support.arrays import Bools, Ints
 
 # What a runtime has done before it begins, or does in no time to speak of.
 TIMELESS = frozenset({"Placeholder", "VarHandleOp", "Const", "NoOp", "Identity"})

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from placeto.graph import Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation.simulate import Outcomes, simulate_many
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 Evaluator = Callable[[PlacementProblem, Ints], Outcomes]

@@ -18,7 +18,6 @@ import numba
 import numpy as np
 from numba import types
 
-from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
     ALLOCATES,
     BUNDLE_ROW,
@@ -58,8 +57,8 @@ from placeto.simulation.queues import (
     SOURCE,
     TAIL,
     WAKES,
+    allocation_free,
     heap_rest,
-    lean,
     next_transfer,
     pop,
     push,
@@ -85,6 +84,7 @@ from placeto.simulation.state import (
     TRANSFER_ROW,
     State,
 )
+from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import address_of, call_at, inner, njit
 
 
@@ -126,7 +126,7 @@ def _restored(*fields: Any) -> Compiled:
 copyreg.pickle(Compiled, lambda c: (_restored, tuple(c)))
 
 
-@lean
+@allocation_free
 def _advance(c: Compiled, s: State, until: int, record: int) -> None:  # pragma: no cover
     """Simulates from where a state stands, instant by instant.
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation.schedule import Schedule
+from placeto.support.arrays import Floats, Ints
 
 
 def memory_over_time(problem: PlacementProblem, schedule: Schedule) -> tuple[Floats, Ints]:

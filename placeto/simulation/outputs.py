@@ -1,6 +1,5 @@
 """What becomes of an op's outputs on the devices where they are."""
 
-from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
     BUNDLE_ROW,
     BUNDLED,
@@ -11,9 +10,9 @@ from placeto.simulation.compiled import (
     LOCAL,
     OP_WORDS,
     SLOT_ROW,
-    Int32s,
 )
 from placeto.simulation.queues import DEVICE_ROW, MEMORY, ReadyQueues, enqueue, u
+from placeto.support.arrays import Floats, Int32s, Ints
 from placeto.support.jit import inner
 
 

@@ -9,8 +9,7 @@ of the two firsts.
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
-from placeto.simulation.compiled import Int32s
+from placeto.support.arrays import Floats, Int32s, Ints
 from placeto.support.jit import inner
 
 # Columns of `State.device_ints`: positions in the device's row of `State.ready` (the next op, the
@@ -35,10 +34,10 @@ ReadyQueues = tuple[Ints, Floats, Int32s, Int32s, Int32s]
 u = np.uint64
 
 # Without reference counting, which is most of what calling these would cost; they keep no array.
-lean = inner(cache=True, _nrt=False)
+allocation_free = inner(cache=True, _nrt=False)
 
 
-@lean
+@allocation_free
 def precedes(since: Floats, keys: Int32s, item: int, other: int) -> bool:  # pragma: no cover
     """Whether an item comes before another in a queue.
 
@@ -55,7 +54,7 @@ def precedes(since: Floats, keys: Int32s, item: int, other: int) -> bool:  # pra
     return keys[u(2 * item + 1)] < keys[u(2 * other + 1)]
 
 
-@lean
+@allocation_free
 def meld(links: Int32s, since: Floats, keys: Int32s, a: int, b: int) -> int:  # pragma: no cover
     """Joins two heaps, of roots `a` and `b`; returns the root."""
     if a < 0:
@@ -67,7 +66,7 @@ def meld(links: Int32s, since: Floats, keys: Int32s, a: int, b: int) -> int:  # 
     return a
 
 
-@lean
+@allocation_free
 def heap_insert(
     links: Int32s, since: Floats, keys: Int32s, root: int, item: int
 ) -> int:  # pragma: no cover
@@ -77,7 +76,7 @@ def heap_insert(
     return meld(links, since, keys, root, item)
 
 
-@lean
+@allocation_free
 def heap_rest(links: Int32s, since: Floats, keys: Int32s, root: int) -> int:  # pragma: no cover
     """The root of a heap after its root is taken out; -1 if nothing is left."""
     pairs = -1
@@ -128,7 +127,7 @@ def enqueue(
     device_ints[u(DEVICE_ROW * device + TAIL)] = tail + 1
 
 
-@lean
+@allocation_free
 def add_to_heap(
     queues: ReadyQueues, since: Floats, device: int, op: int
 ) -> None:  # pragma: no cover
@@ -138,7 +137,7 @@ def add_to_heap(
     device_ints[u(DEVICE_ROW * device + ROOT)] = heap_insert(links, since, keys, root, op)
 
 
-@lean
+@allocation_free
 def heap_to_list(queues: ReadyQueues, since: Floats, device: int) -> int:  # pragma: no cover
     """Merges the heap of a device's queue with the list's ops of the same instant.
 
@@ -161,7 +160,7 @@ def heap_to_list(queues: ReadyQueues, since: Floats, device: int) -> int:  # pra
     return tail
 
 
-@lean
+@allocation_free
 def request(
     channel_queue: Int32s,
     since: Floats,
@@ -195,7 +194,7 @@ def request(
         channel_queue[u(CHANNEL_ROW * channel + FIRST)] = transfer
 
 
-@lean
+@allocation_free
 def next_transfer(
     channel_queue: Int32s, since: Floats, links: Int32s, keys: Int32s, channel: int
 ) -> int:  # pragma: no cover
@@ -214,7 +213,7 @@ def next_transfer(
     return first
 
 
-@lean
+@allocation_free
 def push(
     times: Floats, codes: Int32s, size: int, time: float, code: int
 ) -> int:  # pragma: no cover
@@ -230,7 +229,7 @@ def push(
     return size + 1
 
 
-@lean
+@allocation_free
 def pop(times: Floats, codes: Int32s, size: int) -> int:  # pragma: no cover
     """Removes the earliest of `size` events, which is at index 0; returns the size after."""
     size -= 1

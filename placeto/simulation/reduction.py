@@ -29,8 +29,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
 from placeto.simulation.compiled import (
     ALLOCATES,
     BUNDLE_ROW,
@@ -48,10 +47,10 @@ from placeto.simulation.compiled import (
     TENSOR,
     TO_GROUP,
     Compiled,
-    Int32s,
     Reduction,
 )
 from placeto.simulation.kernel import with_kernel
+from placeto.support.arrays import Bools, Floats, Int32s, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import njit
 

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 from numba import prange
 
-from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.kernel import advance
 from placeto.simulation.queues import DEVICE_ROW, PEAK
 from placeto.simulation.state import GROUPS, OPS, STEP, State, begin, view
+from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import njit
 
 

@@ -3,11 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placeto.graph import Floats, Ints
-
-Bools = NDArray[np.bool_]
+from placeto.support.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

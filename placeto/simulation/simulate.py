@@ -6,13 +6,12 @@ import numpy as np
 from numba import get_num_threads
 from numpy.typing import ArrayLike
 
-from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation.compiled import Compiled, Reduction
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import Columns, read, run_many
-from placeto.simulation.schedule import Bools, Schedule, Transfers
+from placeto.simulation.schedule import Schedule, Transfers
 from placeto.simulation.state import (
     CHANNEL,
     COPY,
@@ -27,6 +26,7 @@ from placeto.simulation.state import (
     borrowed,
     view,
 )
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.errors import PlacetoError
 
 

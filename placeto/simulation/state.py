@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 from numba import types
 
-from placeto.graph import Floats, Ints
 from placeto.simulation.compiled import (
     BUNDLE_ROW,
     SLOT_ROW,
@@ -15,8 +14,6 @@ from placeto.simulation.compiled import (
     SOURCE_ROW,
     Buffers,
     Compiled,
-    Int16s,
-    Int32s,
     Reduction,
 )
 from placeto.simulation.queues import (
@@ -35,6 +32,7 @@ from placeto.simulation.queues import (
     SOURCE,
     TAIL,
 )
+from placeto.support.arrays import Floats, Int16s, Int32s, Ints
 from placeto.support.jit import inner, njit
 
 # What is wanted of a simulation: step time and peak memory; when groups start; when ops start, too.

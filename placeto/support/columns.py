@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LARGEST = 2**62
 

@@ -7,6 +7,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import placeto
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress, silent
 from placeto.support.ray_session import import_ray
 
 Item = TypeVar("Item")
@@ -48,7 +49,7 @@ class Crew(Generic[Item, Result]):
         self,
         make: Callable[[int], Work[Item, Result]],
         options: Sequence[Mapping[str, Any]],
-        progress: Callable[[str], None] = lambda message: None,
+        progress: Progress = silent,
     ) -> None:
         self._ray = ray = import_ray()
         from ray.util import ActorPool

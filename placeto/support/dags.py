@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from placeto.support.arrays import Ints
 from placeto.support.jit import njit
-
-Ints = NDArray[np.int64]
 
 
 def compressed(num_rows: int, rows: Ints, values: Ints) -> tuple[Ints, Ints]:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from placeto.graph import Floats
 from placeto.models.settings import LearningConfig
+from placeto.support.arrays import Floats
 
 
 def returns_to_go(rewards: Floats) -> Floats:

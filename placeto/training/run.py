@@ -10,6 +10,7 @@ from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress, silent
 from placeto.support.units import format_seconds
 from placeto.training.directory import STATE, RunDirectory
 from placeto.training.events import Log
@@ -17,7 +18,6 @@ from placeto.training.identity import identity_of
 from placeto.training.trainer import Trainer, UpdateReport
 from placeto.training.validation import Validation
 
-Progress = Callable[[str], None]
 Watch = Callable[[UpdateReport, float], None]
 
 NO_SCHEME: Mapping[str, Any] = {}
@@ -29,7 +29,7 @@ def train(
     directory: str | Path,
     *,
     validation: Sequence[PlacementProblem] = (),
-    progress: Progress = lambda message: None,
+    progress: Progress = silent,
     watch: Watch | None = None,
     evaluate: Evaluator = simulate_many,
     teacher: Teacher | None = None,

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from placeto.graph import Ints
 from placeto.models.agent import Episodes, Teacher
 from placeto.models.agents import agent_of
 from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, Outcomes, simulate_many
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.training.returns import Baselines, returns_to_go
 from placeto.training.update import update
@@ -215,7 +215,7 @@ class Trainer:
             start=self._starts[index] if start is None else start,
             visit=count,
         )
-        self.evaluations += rollout.untold
+        self.evaluations += rollout.unreported
         self.best[index] = min(self.best[index], float(rollout.best_cost.min()))
         return rollout
 

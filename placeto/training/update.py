@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from placeto.graph import Floats
+from placeto.support.arrays import Floats
 from placeto.support.errors import PlacetoError
 from placeto.support.threads import in_threads, one_thread_an_operation
 

@@ -8,8 +8,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from placeto import PlacementProblem
-from placeto.graph import Floats, Ints
 from placeto.simulation import Outcomes, simulate_many
+from placeto.support.arrays import Floats, Ints
 from tests.strategies import problems
 
 MOST_PLACEMENTS = 600

@@ -16,7 +16,7 @@ from placeto import (
 from placeto.bounds import critical_path, lower_bound, work_bound
 from placeto.bounds.bound import group_bound
 from placeto.bounds.joins import join_heads
-from placeto.bounds.memory import roomy
+from placeto.bounds.memory import fitting_devices
 from placeto.bounds.paths import path_heads
 from placeto.bounds.queues import queue_pairs
 from placeto.bounds.relaxed import mirror, relax
@@ -59,7 +59,7 @@ def test_no_feasible_placement_beats_the_bound(every: Enumerated) -> None:
 @given(every=enumerated())
 def test_no_feasible_placement_beats_any_part_of_the_bound(every: Enumerated) -> None:
     problem, least = every.problem, every.least_feasible * ROUNDING
-    allowed = roomy(problem)
+    allowed = fitting_devices(problem)
     for pairs in (NO_PAIRS, queue_pairs(problem, allowed)):
         relaxed = relax(problem, allowed, pairs)
         for reach in (0, 1, 3, 100):

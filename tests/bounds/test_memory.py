@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from placeto import Channel, Cluster, Device, PlacementProblem, simulate
 from placeto.bounds import infeasibility, lower_bound
-from placeto.bounds.memory import least_memory, roomy
+from placeto.bounds.memory import fitting_devices, least_memory
 from tests.bounds.brute_force import Enumerated, enumerated
 from tests.builders import make_cluster, make_graph, make_problem
 
@@ -19,7 +19,7 @@ def test_infeasibility_is_claimed_only_where_no_placement_fits(every: Enumerated
 @given(every=enumerated())
 def test_feasible_placements_are_where_there_is_room(every: Enumerated) -> None:
     groups = np.arange(every.problem.num_groups)
-    need, room = least_memory(every.problem), roomy(every.problem)
+    need, room = least_memory(every.problem), fitting_devices(every.problem)
     for devices, peak, feasible in zip(
         every.placements, every.outcomes.peak_memory, every.outcomes.feasible, strict=True
     ):

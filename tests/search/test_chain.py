@@ -16,7 +16,7 @@ from placeto.search.chain import (
     LOOKS,
     PATIENCE,
     SPARED,
-    Task,
+    ChainTask,
     new_chain,
     run_chain,
 )
@@ -81,7 +81,7 @@ def check(problem, devices):
     present, simulated = plain_chain(
         problem, devices, temperature, 400, scale, np.random.default_rng(5)
     )
-    task = Task(compiled(problem).compiled, unguided(problem), neighbourhood(problem), scale)
+    task = ChainTask(compiled(problem).compiled, unguided(problem), neighbourhood(problem), scale)
     over = float(np.maximum(before.peak_memory - problem.memory_limit, 0).sum())
     chain = new_chain(devices, before.peak_memory, before.step_time, cost, over)
     states = buffers(task.compiled, 2)

@@ -1,7 +1,6 @@
 """What a policy sees, as arrays: the one source for environments and networks."""
 
 from placeto.envs.features.attributes import (
-    Features,
     StaticFeatures,
     node_feature_names,
     node_features,
@@ -10,6 +9,7 @@ from placeto.envs.features.attributes import (
     static_features,
     update_node_features,
 )
+from placeto.support.arrays import Features
 
 __all__ = [
     "Features",

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.jit import njit
 
-Features = NDArray[np.float32]
 TINY = float(np.finfo(float).tiny)
 
 

@@ -11,20 +11,19 @@ from placeto.envs.features.pairs import (
     GROUP_FEATURES,
     PAIR_FEATURES,
     TINY,
-    Features,
     Group,
+    GroupIndex,
     Pair,
-    Wiring,
+    busy_profile,
+    group_index,
     observe,
-    survey,
-    wiring,
 )
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
 from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import Columns, run_apart
 from placeto.simulation.state import buffers, view
+from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.jit import njit
 
 DEVICE_FEATURES = PAIR_FEATURES + GROUP_FEATURES
@@ -40,7 +39,7 @@ class Kept(NamedTuple):
     """What is kept of a batch of schedules."""
 
     surveyed: Bools  # (batch,) whether the next two are of the present ones
-    busy: Floats  # (batch, num_devices, BINS + 1), see `survey`
+    busy: Floats  # (batch, num_devices, BINS + 1), see `busy_profile`
     load: Floats  # (batch, num_devices, 2), likewise
 
 
@@ -54,7 +53,7 @@ class Schedules:
 
     def __init__(self, problem: PlacementProblem, batch: int) -> None:
         self._compiled = compiled(problem).compiled
-        self._wiring = wiring(problem)
+        self._wiring = group_index(problem)
         self._states = buffers(self._compiled, batch)
         self._kept = Kept(
             surveyed=np.zeros(batch, dtype=bool),
@@ -99,7 +98,7 @@ class Schedules:
 
 @njit(cache=True, parallel=True)
 def _observe_over_cores(
-    c: Compiled, w: Wiring, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
+    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
 ) -> None:  # pragma: no cover
     for index in prange(len(rows)):
         _observe(c, w, rows[index : index + 1], states, columns, kept, told)
@@ -107,7 +106,7 @@ def _observe_over_cores(
 
 @njit(cache=True)
 def _observe(
-    c: Compiled, w: Wiring, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
+    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
 ) -> None:  # pragma: no cover
     current, visited, taken, written = told
     ints, longs, reals = states
@@ -118,7 +117,7 @@ def _observe(
         s = view(c, ints[row], longs[row], reals[row])
         seconds = max(columns.step_time[row], TINY)
         if not kept.surveyed[row]:
-            survey(c, w, s, seconds, kept.busy[row], kept.load[row])
+            busy_profile(c, w, s, seconds, kept.busy[row], kept.load[row])
             kept.surveyed[row] = True
         observe(
             c, w, s, seconds, columns.peak[row], kept.busy[row], kept.load[row], current[row],

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from placeto.envs.features.pairs import Features, log_shares, path_shares
-from placeto.graph import Ints
+from placeto.envs.features.pairs import log_shares, path_shares
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Features, Ints
 
 GROUP_ATTRIBUTES = 8
 

@@ -15,10 +15,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
 from placeto.simulation.compiled import (
     BUNDLE_ROW,
     BUNDLED,
@@ -44,10 +42,9 @@ from placeto.simulation.state import (
     TRANSFER_ROW,
     State,
 )
+from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
-
-Features = NDArray[np.float32]
 
 BINS = 128  # of the step, in which a device's work is counted
 WIDE = 0.02  # of the step, on both sides of an op's own time
@@ -107,7 +104,7 @@ class Group(IntEnum):
 PAIR_FEATURES, GROUP_FEATURES = len(Pair), len(Group)
 
 
-class Wiring(NamedTuple):
+class GroupIndex(NamedTuple):
     """How groups hang together, by the numbers of the compiled problem."""
 
     op_start: Ints  # (num_groups + 1,) compressed rows of
@@ -127,7 +124,7 @@ class Wiring(NamedTuple):
     paths: Floats  # (num_groups, 2) of `path_shares`
 
 
-def wiring(problem: PlacementProblem) -> Wiring:
+def group_index(problem: PlacementProblem) -> GroupIndex:
     """How the groups of a problem hang together."""
     c = compiled(problem).compiled
     kept, groups = len(c.missing), problem.num_groups
@@ -136,7 +133,7 @@ def wiring(problem: PlacementProblem) -> Wiring:
     reader = c.bundle_rows.reshape(-1, BUNDLE_ROW)[:-1, TO_GROUP].astype(np.int64)
     group = op_rows[:kept, GROUP]
     producer = np.repeat(np.arange(kept), np.diff(op_rows[:, CROSSES]))
-    return Wiring(
+    return GroupIndex(
         *compressed(groups, group, np.arange(kept)),
         *compressed(groups, reader, np.arange(len(reader))),
         *compressed(groups, group[producer], np.arange(len(producer))),
@@ -198,14 +195,14 @@ def squash(share: float) -> float:  # pragma: no cover
 
 
 @inner(cache=True, error_model="numpy")
-def survey(
-    c: Compiled, w: Wiring, s: State, step_time: float, busy: Floats, load: Floats
+def busy_profile(
+    c: Compiled, w: GroupIndex, s: State, step_time: float, busy: Floats, load: Floats
 ) -> None:  # pragma: no cover
     """Sums up a schedule.
 
     Args:
         c: the compiled problem.
-        w: its wiring.
+        w: of its groups.
         s: at the end of a step, with the starts of the ops.
         step_time: seconds, more than 0.
         busy: (num_devices, BINS + 1) filled with the seconds that each device works until the
@@ -284,7 +281,7 @@ def read_on(
 
 @inner(cache=True, error_model="numpy")
 def _inputs(
-    c: Compiled, w: Wiring, s: State, share: float, group: int, device: int, visited: Bools,
+    c: Compiled, w: GroupIndex, s: State, share: float, group: int, device: int, visited: Bools,
     x: Features,
 ) -> None:  # pragma: no cover  # fmt: skip
     """Fills in what is seen of a group's inputs, were it on a device; `share` is 1 / step time."""
@@ -324,7 +321,7 @@ def _inputs(
 
 @inner(cache=True, error_model="numpy")
 def _outputs(
-    c: Compiled, w: Wiring, s: State, share: float, group: int, device: int, visited: Bools,
+    c: Compiled, w: GroupIndex, s: State, share: float, group: int, device: int, visited: Bools,
     x: Features,
 ) -> None:  # pragma: no cover  # fmt: skip
     """Fills in what is seen of a group's outputs, were it on a device; `share` is 1 / step time."""
@@ -365,7 +362,7 @@ def _outputs(
 
 @inner(cache=True, error_model="numpy")
 def _company(
-    c: Compiled, w: Wiring, s: State, step_time: float, busy: Floats, group: int, device: int,
+    c: Compiled, w: GroupIndex, s: State, step_time: float, busy: Floats, group: int, device: int,
     x: Features,
 ) -> float:  # pragma: no cover  # fmt: skip
     """Fills in how busy a device is while a group's ops run; when the first of them starts."""
@@ -393,7 +390,7 @@ def _company(
 @inner(cache=True, error_model="numpy")
 def observe(
     c: Compiled,
-    w: Wiring,
+    w: GroupIndex,
     s: State,
     step_time: float,
     peak: Ints,
@@ -409,11 +406,11 @@ def observe(
 
     Args:
         c: the compiled problem.
-        w: its wiring.
+        w: of its groups.
         s: at the end of a step, with the starts of the ops.
         step_time: seconds, more than 0.
         peak: (num_devices,) bytes.
-        busy: by `survey`, as is `load`.
+        busy: by `busy_profile`, as is `load`.
         load: likewise.
         group: which.
         visited: (num_groups,) whose devices were chosen in this episode.

@@ -13,9 +13,10 @@ from placeto.extraction.result import Extraction
 from placeto.extraction.roofline import cost_meta, roofline
 from placeto.graph import ComputationGraph
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from onnx import GraphProto, ModelProto, NodeProto
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _UNKNOWN = Tensor(None, 0)
 
 
-def extract_file(source: Source, say: Callable[[str], None]) -> Extraction:
+def extract_file(source: Source, say: Progress) -> Extraction:
     """The graph of an ONNX model: its inference, or whatever step it holds.
 
     Each node is an op, each input of the model one of type `Input`. A weight is memory of the op

@@ -17,9 +17,10 @@ from placeto.extraction.source import take_options
 from placeto.extraction.user_code import find_function, parameters, running
 from placeto.graph import ComputationGraph
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
     from torch import Tensor, nn
@@ -51,7 +52,7 @@ class _Names:
     paths: list[str]
 
 
-def extract_module(source: Source, say: Callable[[str], None]) -> Extraction:
+def extract_module(source: Source, say: Progress) -> Extraction:
     """The step that trains the module which a function returns, or its inference.
 
     Options beside the function's own: `optimizer` (sgd, momentum, rmsprop, adam), `loss` (auto,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,18 +23,20 @@ from placeto.measurement.calibration.channels import (
 from placeto.measurement.calibration.confirm import confirm
 from placeto.measurement.calibration.exchange import Exchange
 from placeto.measurement.calibration.kinds import launch_of_kind, run_of_kind
-from placeto.measurement.calibration.launch import Launch
+from placeto.measurement.calibration.launch import StepOverheads
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.calibration.profile import Profile, profile
 from placeto.measurement.effort import Effort
 from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
+from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
     from placeto.cluster import Cluster
-    from placeto.graph import ComputationGraph, Floats
+    from placeto.graph import ComputationGraph
     from placeto.measurement.runnable import Runnable
+    from placeto.support.arrays import Floats
 
 _SUFFIX = "-calibrated"
 _SMALLEST = (1, 4)
@@ -59,7 +61,7 @@ class Calibration:
 
     cluster: Cluster
     graphs: tuple[ComputationGraph, ...]
-    launches: Mapping[str, Launch]
+    launches: Mapping[str, StepOverheads]
     fits: tuple[ChannelFit, ...]
     checks: tuple[Mapping[str, Any], ...]
 
@@ -69,7 +71,7 @@ def calibrate(
     graphs: Sequence[tuple[ComputationGraph, Runnable]],
     effort: Effort,
     num_traces: int,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> Calibration:
     """Runs each graph as a whole on each device, and transfers between the devices.
 
@@ -218,7 +220,7 @@ def _profiles(
     runnable: Runnable,
     effort: Effort,
     num_traces: int,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> list[Profile]:
     """One a device."""
     profiles = []
@@ -233,7 +235,7 @@ def _again(
     problem: PlacementProblem,
     runnable: Runnable,
     effort: Effort,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> list[float]:
     """Seconds of a step on each device."""
     seconds = []
@@ -249,7 +251,7 @@ def _predicted(graph: ComputationGraph, cluster: Cluster) -> list[float]:
     return [float(seconds) for seconds in step_times(problem, single_devices(problem))]
 
 
-def _idle(runtime: Runtime, exchange: Exchange, progress: Callable[[str], None]) -> list[float]:
+def _idle(runtime: Runtime, exchange: Exchange, progress: Progress) -> list[float]:
     """Seconds of a step of nothing on each device."""
     seconds = []
     for number, device in enumerate(runtime.cluster.devices):
@@ -282,7 +284,7 @@ def _calibrated(
     )
 
 
-def _source(fits: Sequence[ChannelFit], launches: Mapping[str, Launch]) -> str:
+def _source(fits: Sequence[ChannelFit], launches: Mapping[str, StepOverheads]) -> str:
     here = machine()
     versions = ", ".join(f"{name} {text}" for name, text in here["versions"].items())
     error = (

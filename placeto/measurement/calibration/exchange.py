@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
     from placeto.cluster import Cluster
-    from placeto.graph import Ints
     from placeto.measurement.effort import Effort
     from placeto.measurement.measured import Measurement
     from placeto.measurement.runtime import Runtime
+    from placeto.support.arrays import Ints
 
 _INITIALIZER = "initialize"
 _FLOAT_BYTES = 4

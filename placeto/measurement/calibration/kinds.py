@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeto.measurement.calibration.launch import Launch, fit_launch, stretch
+from placeto.measurement.calibration.launch import StepOverheads, fit_overheads, stretch
 from placeto.measurement.calibration.profile import Profile, typical
 
 if TYPE_CHECKING:
-    from placeto.graph import Floats
     from placeto.problem import PlacementProblem
+    from placeto.support.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class KindRun:
         """Ops of non-zero time."""
         return int(np.count_nonzero(self.column))
 
-    def stretch(self, launch: Launch) -> float:
+    def stretch(self, launch: StepOverheads) -> float:
         """Factor of the column; see `stretch`. 1 if a step was not on these devices alone."""
         if not self.is_whole:
             return 1.0
@@ -68,7 +68,7 @@ def run_of_kind(problem: PlacementProblem, profiles: Sequence[Profile], device: 
     )
 
 
-def launch_of_kind(runs: Sequence[KindRun], idle_seconds: Sequence[float]) -> Launch:
+def launch_of_kind(runs: Sequence[KindRun], idle_seconds: Sequence[float]) -> StepOverheads:
     """The overheads of one kind.
 
     Args:
@@ -76,7 +76,7 @@ def launch_of_kind(runs: Sequence[KindRun], idle_seconds: Sequence[float]) -> La
         idle_seconds: of a step of nothing on each device.
     """
     whole = [each for each in runs if each.is_whole]
-    return fit_launch(
+    return fit_overheads(
         np.array([each.step_seconds for each in whole]),
         np.array([each.kernel_seconds for each in whole]),
         np.array([each.num_ops for each in whole], dtype=np.int64),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from placeto.graph import Floats, Ints
+    from placeto.support.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)
-class Launch:
+class StepOverheads:
     """What a step on one device takes besides its kernels.
 
     Attributes:
@@ -24,13 +24,13 @@ class Launch:
     step_overhead: float
 
 
-def fit_launch(
+def fit_overheads(
     step_seconds: Floats,
     kernel_seconds: Floats,
     num_ops: Ints,
     step_overhead: float,
     gap_seconds: float,
-) -> Launch:
+) -> StepOverheads:
     """Least squares of step = kernels + ops * op_overhead + step_overhead.
 
     Residuals are relative to the step, so that a graph of long steps does not count for more.
@@ -47,10 +47,12 @@ def fit_launch(
     left = step_seconds - kernel_seconds - step_overhead
     total = float(np.sum(weight * num_ops))
     fitted = float(np.sum(weight * left)) / total if total > 0 else 0.0
-    return Launch(min(max(fitted, 0.0), gap_seconds), step_overhead)
+    return StepOverheads(min(max(fitted, 0.0), gap_seconds), step_overhead)
 
 
-def stretch(step_seconds: float, kernel_seconds: float, num_ops: int, launch: Launch) -> float:
+def stretch(
+    step_seconds: float, kernel_seconds: float, num_ops: int, launch: StepOverheads
+) -> float:
     """By how much kernels take longer within a step than their medians say, as a factor.
 
     Medians leave out what slows down now one op and now another, and a traced kernel is not quite

@@ -13,12 +13,12 @@ from placeto.measurement.trace import read_trace
 from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
-    from placeto.graph import Floats
     from placeto.measurement.effort import Effort
     from placeto.measurement.runnable import Runnable
     from placeto.measurement.runtime import Runtime
     from placeto.measurement.trace import Trace
     from placeto.problem import PlacementProblem
+    from placeto.support.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from placeto.graph import Ints
 from placeto.models.choices import entropy
 from placeto.models.colocrl.network import ColocRLPolicy, ColocRLShape
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.one_shot import OneShotAgent, Shots
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
+from placeto.support.arrays import Ints
 
 
 class ColocRLAgent(OneShotAgent[Tensor]):

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from placeto.graph import Ints
 from placeto.models.choices import entropy
 from placeto.models.hierarchical.network import HierarchicalPolicy, HierarchicalShape
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.one_shot import OneShotAgent, Shots
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
+from placeto.support.arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # torch is slow to import
     from placeto.models.agent import Agent, Teacher
     from placeto.models.network import Network
     from placeto.models.placeto.network import PlacetoPolicy
-    from placeto.models.placeto.play import Guide
+    from placeto.models.placeto.play import CompiledPolicy
     from placeto.models.stored import StoredPolicy
 
 
@@ -33,7 +33,7 @@ def _load(stored: "StoredPolicy") -> "Network":
     return PlacetoPolicy.of(stored)
 
 
-def _guide(policy: "PlacetoPolicy", problem: PlacementProblem) -> "Guide":
+def _guide(policy: "PlacetoPolicy", problem: PlacementProblem) -> "CompiledPolicy":
     return policy.guide(problem)
 
 

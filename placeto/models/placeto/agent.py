@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 
 from placeto.envs.features.groups import GroupGraph, group_graph
-from placeto.envs.features.pairs import Wiring, wiring
-from placeto.graph import Floats, Ints
+from placeto.envs.features.pairs import GroupIndex, group_index
 from placeto.heuristics.initial import single_devices
 from placeto.models.agent import ALL, Teacher, Visit
 from placeto.models.choices import entropy
 from placeto.models.placeto.lessons import disturbed, relabelled
 from placeto.models.placeto.network import PlacetoPolicy
-from placeto.models.placeto.play import NOT_FORCED, Guide, Sweeps, play
+from placeto.models.placeto.play import NOT_FORCED, CompiledPolicy, Sweeps, play
 from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
+from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.threads import one_thread_an_operation
 
@@ -27,7 +27,7 @@ STATES_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _Prepared:
     """A problem, and what does not change while it is trained on."""
 
     problem: PlacementProblem
@@ -37,8 +37,8 @@ class _Task:
         return group_graph(self.problem)
 
     @cached_property
-    def wiring(self) -> Wiring:
-        return wiring(self.problem)
+    def group_index(self) -> GroupIndex:
+        return group_index(self.problem)
 
     @cached_property
     def single(self) -> Ints:
@@ -75,7 +75,7 @@ class PlacetoAgent:
             )
         self._config = config
         self._teacher = teacher
-        self._tasks = [_Task(problem) for problem in problems]
+        self._tasks = [_Prepared(problem) for problem in problems]
         self._taught: dict[int, Ints] = {}
         self._lessons: dict[tuple[int, int], Sweeps] = {}
         shape = PlacetoNetworkConfig(**config.part(PlacetoNetworkConfig))
@@ -165,7 +165,7 @@ class PlacetoAgent:
 
     def _play(
         self,
-        task: _Task,
+        task: _Prepared,
         start: Ints,
         noise: Floats,
         *,
@@ -174,7 +174,7 @@ class PlacetoAgent:
     ) -> Sweeps:
         with torch.inference_mode(), one_thread_an_operation():
             table = self.network.embed(task.graph).numpy()
-        guide = Guide(task.wiring, self.network.weights(), table)
+        guide = CompiledPolicy(task.group_index, self.network.weights(), table)
         return play(
             task.problem,
             guide,

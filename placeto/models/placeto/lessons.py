@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
+from placeto.support.arrays import Ints
 
 MOST_BLOCKS = 8
 SAME = 1e-9

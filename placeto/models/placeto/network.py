@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from placeto.envs.features.groups import GROUP_ATTRIBUTES, GroupGraph, group_graph
-from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, wiring
+from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, group_index
 from placeto.models.choices import masked
 from placeto.models.network import Network
-from placeto.models.placeto.play import Guide
+from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.placeto.scoring import Weights, weights_of
 from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.models.placeto.stored import check
@@ -116,10 +116,10 @@ class PlacetoPolicy(Network):
         logits = self.last(self.second(hidden).relu()).squeeze(2)
         return masked(logits, allowed)
 
-    def guide(self, problem: PlacementProblem) -> Guide:
+    def guide(self, problem: PlacementProblem) -> CompiledPolicy:
         """The policy made ready for a problem; a copy."""
         table = self.embed(group_graph(problem)).detach().numpy()
-        return Guide(wiring(problem), self.weights(), table)
+        return CompiledPolicy(group_index(problem), self.weights(), table)
 
     def weights(self) -> Weights:
         """What compiled code scores with; a copy."""

@@ -12,29 +12,28 @@ from placeto.envs.features.pairs import (
     GROUP_FEATURES,
     PAIR_FEATURES,
     TINY,
-    Features,
-    Wiring,
+    GroupIndex,
+    busy_profile,
     observe,
-    survey,
 )
-from placeto.graph import Floats, Ints
 from placeto.models.placeto.scoring import Weights, score
 from placeto.objective import penalised
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
 from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import read
 from placeto.simulation.state import OPS, begin, borrowed, view
+from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.jit import inner, njit
 
 NOT_FORCED: Ints = np.empty((0, 0), dtype=np.int64)
 
 
-class Guide(NamedTuple):
+class CompiledPolicy(NamedTuple):
     """A policy and all that it needs to know of a problem, as compiled code takes it."""
 
-    wiring: Wiring
+    group_index: GroupIndex
     weights: Weights
     table: Features  # (num_groups, embedding)
 
@@ -100,14 +99,14 @@ class Sweeps:
     simulated: Ints
 
     @property
-    def untold(self) -> int:
+    def unreported(self) -> int:
         """Placements that were simulated beyond the best ones, which a visitor is told of."""
         return int(self.simulated.sum()) - len(self.best)
 
 
 def play(
     problem: PlacementProblem,
-    guide: Guide,
+    guide: CompiledPolicy,
     start: Ints,
     noise: Floats,
     *,
@@ -216,7 +215,7 @@ def prefer(x: Features, device: int, choices: Bools) -> None:  # pragma: no cove
 @njit(cache=True, nogil=True)
 def _sweep(
     c: Compiled,
-    w: Wiring,
+    w: GroupIndex,
     n: Weights,
     table: Features,
     told: Told,
@@ -251,7 +250,7 @@ def _sweep(
                 begin(c, devices[episode], s)
                 advance(c, s, 0, OPS)
                 seconds = max(read(s, peak, nothing), TINY)
-                survey(c, w, s, seconds, busy, load)
+                busy_profile(c, w, s, seconds, busy, load)
                 cost = penalised(seconds, peak, w.memory_limit, penalty)
                 step_time[episode] = seconds
                 simulated[episode] += 1

@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.envs.features.groups import GroupGraph
-from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, Features
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools
+from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES
+from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.jit import inner
 
 

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from placeto.envs.episodes import Episodes
 from placeto.envs.specification import EpisodeSpecification
-from placeto.graph import Ints
 from placeto.models.agent import ALL, Unschooled, Visit
 from placeto.models.choices import entropy, masked
 from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
@@ -17,6 +16,7 @@ from placeto.models.placeto_2019.settings import Placeto2019Config, Placeto2019N
 from placeto.models.placeto_2019.structure import structure
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 # Of all states that a thread takes at once: what it computes of so many stays in the caches.

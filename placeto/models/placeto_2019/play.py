@@ -7,12 +7,10 @@ import numpy as np
 import torch
 
 from placeto.envs.episodes import Episodes
-from placeto.envs.features import Features
-from placeto.graph import Floats, Ints
 from placeto.models.agent import ALL, Visit
 from placeto.models.placeto_2019.network import Placeto2019Policy
 from placeto.models.placeto_2019.structure import Structure
-from placeto.problem import Bools
+from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.threads import one_thread_an_operation
 
 
@@ -47,7 +45,7 @@ class Rollout:
     best_cost: Floats
 
     @property
-    def untold(self) -> int:
+    def unreported(self) -> int:
         """None: a visitor is told of all."""
         return 0
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from placeto.graph import Ints
-from placeto.problem import MAX_GROUPS_IN_PAIRS, Bools, PlacementProblem
+from placeto.problem import MAX_GROUPS_IN_PAIRS, PlacementProblem
+from placeto.support.arrays import Bools, Ints
 from placeto.support.dags import ancestors, compressed, directed, levels, topological_order
 from placeto.support.errors import PlacetoError
 

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.objective import overflow
-from placeto.placers.exact.relaxation import UNPLACED, Relaxation, bounds, relax
-from placeto.placers.exact.symmetry import device_classes
+from placeto.placers.exact.relaxation import UNPLACED, Relaxation, bounds, relaxation_of
+from placeto.placers.exact.symmetry import interchangeable_devices
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
+from placeto.support.arrays import Floats, Ints
 from placeto.support.units import format_seconds
 
 # Sums of the same seconds differ with the order of their terms: what is proven, and what is not
@@ -43,10 +43,10 @@ def branch_and_bound(incumbent: Incumbent) -> None:
     When the budget ends, or on Ctrl-C, the least bound of what was left is what is proven.
     """
     problem = incumbent.problem
-    relaxation = relax(problem)
+    relaxation = relaxation_of(problem)
     work = np.where(problem.allowed, problem.group_seconds, np.inf).min(axis=1)
     order = np.argsort(-work, kind="stable")
-    classes = device_classes(problem)
+    classes = interchangeable_devices(problem)
     at_once = int(np.clip(OPS_AT_ONCE // problem.graph.num_ops, 16, 4096))
     root = np.full((1, problem.num_groups), UNPLACED)
     open_nodes = [_Nodes(0, root, *bounds(relaxation, root))]
@@ -67,7 +67,7 @@ def branch_and_bound(incumbent: Incumbent) -> None:
 
 def log_symmetric_copies(problem: PlacementProblem) -> float:
     """The logarithm of in how many ways interchangeable devices can be renamed."""
-    _, sizes = np.unique(device_classes(problem), return_counts=True)
+    _, sizes = np.unique(interchangeable_devices(problem), return_counts=True)
     return sum(math.lgamma(size + 1) for size in sizes.tolist())
 
 

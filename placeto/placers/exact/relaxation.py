@@ -6,8 +6,8 @@ import numpy as np
 from numba import prange
 
 from placeto.bounds.memory import group_parameters, least_memory
-from placeto.graph import Floats, Ints
-from placeto.problem import Bools, PlacementProblem
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
 
@@ -44,7 +44,7 @@ class Relaxation(NamedTuple):
     memory_limit: Ints  # (num_devices,) bytes
 
 
-def relax(problem: PlacementProblem) -> Relaxation:
+def relaxation_of(problem: PlacementProblem) -> Relaxation:
     """What the bounds of a problem are worked out from."""
     p, graph, allowed = problem.arrays, problem.graph, problem.allowed
     order = graph.topological_order

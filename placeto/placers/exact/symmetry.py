@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 
 # Seconds, of the longest op, under which an op or a transfer may be over in the instant it starts.
 INSTANT = 1e-12
 
 
-def device_classes(problem: PlacementProblem) -> Ints:
+def interchangeable_devices(problem: PlacementProblem) -> Ints:
     """Which devices are interchangeable: swapping any two of a class changes no step time.
 
     Two devices are when they run every op in the same time, hold as much, may have the same

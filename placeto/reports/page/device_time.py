@@ -4,9 +4,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from placeto.graph import Floats
 from placeto.problem import PlacementProblem
 from placeto.simulation import Schedule
+from placeto.support.arrays import Floats
 
 SAME_INSTANT = 1e-9  # as a share of the step: what adding up in another order may change
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from placeto.graph import Floats
 from placeto.problem import PlacementProblem
 from placeto.reports.page.device_time import DeviceSpans
 from placeto.reports.page.report import Report
 from placeto.reports.page.scale import Tick, decade_ticks, range_ticks, time_ticks
 from placeto.reports.page.shapes import UNITS, area_path, boxes, envelope, merged, span_paths
 from placeto.reports.page.words import shortened
+from placeto.support.arrays import Floats
 from placeto.support.units import format_bytes, format_seconds
 
 COLOURS = 8  # of devices; the ninth has the first one's again

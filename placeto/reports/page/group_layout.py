@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.simulation import Schedule
+from placeto.support.arrays import Floats, Ints
 
 WIDTH = 1000.0  # px that circles are kept apart at
 LEAST_RADIUS, MOST_RADIUS = 2.5, 8.0

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.problem import PlacementProblem
 from placeto.reports.page.report import Report
 from placeto.reports.page.words import shortened
 from placeto.simulation import Schedule
+from placeto.support.arrays import Floats, Ints
 from placeto.support.units import format_bytes, format_seconds
 
 MOST_OPS = 3_000  # of all devices; more would make the page large and are too short to point at

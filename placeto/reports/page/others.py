@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from placeto.placement import Placement
 from placeto.placers import PLACERS, place
 from placeto.problem import PlacementProblem
-from placeto.search.incumbent import Clock, Progress, silent
+from placeto.search.incumbent import Clock
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress, silent
 
 POLICY = "placeto"
 FIRST = ("single", "expert", "etf", "heft")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
 from placeto.placement import Placement
 from placeto.reports.page.device_time import DeviceSpans, device_spans
 from placeto.reports.page.group_layout import GroupLayout, lay_out
@@ -20,15 +19,16 @@ from placeto.reports.rows import (
     placement_row,
     why_nothing_fits,
 )
-from placeto.search.incumbent import Progress, silent
 from placeto.simulation import Schedule, memory_over_time, simulate
+from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress, silent
 
 OTHERS_SECONDS = SENSITIVITY_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
-class Told:
+class RunContext:
     """What a report is told, as the placement does not know it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Report:
     Attributes:
         placement: the choice.
         base: what it is measured by.
-        told: what was run.
+        context: what was run.
         schedule: the simulated step.
         spans: what each device does in it.
         instants: (num_instants,) seconds at which memory in use changes.
@@ -64,7 +64,7 @@ class Report:
 
     placement: Placement
     base: Baseline
-    told: Told
+    context: RunContext
     schedule: Schedule
     spans: tuple[DeviceSpans, ...]
     instants: Floats
@@ -79,7 +79,7 @@ class Report:
         """The choice and what others found, see `placement_row`, the fastest that fits first."""
         placements = (self.placement, *self.others.placements)
         ranked = sorted(placements, key=lambda each: (not each.feasible, each.step_time))
-        grouping = self.told.grouping
+        grouping = self.context.grouping
         return [
             {**placement_row(each, self.base, grouping), "chosen": each is self.placement}
             for each in ranked
@@ -111,7 +111,7 @@ class Report:
 def make_report(
     placement: Placement,
     base: Baseline,
-    told: Told,
+    context: RunContext,
     found: Sequence[Placement] | None = None,
     progress: Progress = silent,
 ) -> Report:
@@ -120,7 +120,7 @@ def make_report(
     Args:
         placement: the choice.
         base: of its problem.
-        told: what was run.
+        context: what was run.
         found: what other placers found; by default they are run, for a few seconds.
         progress: told of what is going on.
 
@@ -152,7 +152,7 @@ def make_report(
     return Report(
         placement=placement,
         base=base,
-        told=told,
+        context=context,
         schedule=schedule,
         spans=tuple(device_spans(problem, schedule)),
         instants=instants,

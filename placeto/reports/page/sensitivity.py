@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
 from placeto.reports.page.others import is_quick, place_quickly
 from placeto.reports.page.scaled import scaled_problem
-from placeto.search.incumbent import Clock, Progress, silent
+from placeto.search.incumbent import Clock
 from placeto.simulation import simulate_many
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress, silent
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ stretched to the width of the page.
 
 import numpy as np
 
-from placeto.graph import Floats, Ints
+from placeto.support.arrays import Floats, Ints
 
 UNITS = 20_000  # what can be told apart at ten times the width of a wide page
 COLUMNS = 2_000  # of a curve

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.reports.page.report import Report
 from placeto.reports.rows import CandidateRow, PlacementRow
 from placeto.reports.tables import format_peak, format_ratio, format_share, format_time
+from placeto.support.arrays import Ints
 from placeto.support.units import format_bytes, format_seconds
 
 MOST_ROWS = 40
@@ -71,7 +71,7 @@ def verdict(report: Report) -> list[str]:
 
 def _kept(report: Report) -> CandidateRow | None:
     """The row of the placement that was kept, as it was the fastest when run; None if none ran."""
-    return next((row for row in report.told.measured if row["kept"]), None)
+    return next((row for row in report.context.measured if row["kept"]), None)
 
 
 def tiles(report: Report) -> list[dict[str, str]]:
@@ -181,7 +181,7 @@ def measured_rows(report: Report) -> list[dict[str, Any]]:
             if row["feasible"]
             else row["reason"],
         }
-        for row in report.told.measured
+        for row in report.context.measured
     ]
 
 
@@ -298,7 +298,7 @@ def run_pairs(report: Report) -> list[tuple[str, str]]:
     """What was run, so that it can be run again."""
     import placeto
 
-    placement, told = report.placement, report.told
+    placement, context = report.placement, report.context
     problem = placement.problem
     graph, cluster = problem.graph, problem.cluster
     devices = ", ".join(
@@ -310,14 +310,14 @@ def run_pairs(report: Report) -> list[tuple[str, str]]:
     )
     settings = ", ".join(f"{name}={value}" for name, value in placement.settings.items())
     return [
-        ("Command", told.command),
+        ("Command", context.command),
         (
             "Graph",
             f"{graph.name}: {graph.num_ops:,} ops, {graph.num_tensors:,} tensors, "
             f"{format_bytes(graph.param_bytes.sum())} of parameters",
         ),
         ("Source of the graph", str(graph.meta.get("source") or "–")),
-        ("Groups", f"{problem.num_groups:,}, grouping {told.grouping}"),
+        ("Groups", f"{problem.num_groups:,}, grouping {context.grouping}"),
         ("Pinned groups", str(len(problem.pins))),
         ("Cluster", f"{cluster.name}: {devices}"),
         ("Channels", channels or "–"),
@@ -330,5 +330,5 @@ def run_pairs(report: Report) -> list[tuple[str, str]]:
             f"placeto {placeto.__version__}, Python {platform.python_version()}, "
             f"NumPy {np.__version__}",
         ),
-        ("Date", told.date or "–"),
+        ("Date", context.date or "–"),
     ]

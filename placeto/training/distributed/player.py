@@ -9,11 +9,11 @@ import numba
 import numpy as np
 import torch
 
-from placeto.graph import Ints
 from placeto.models.agents import agent_of
 from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, Outcomes
+from placeto.support.arrays import Ints
 
 Weights = dict[str, torch.Tensor]
 
@@ -105,7 +105,7 @@ class Player:
             start=share.start,
             visit=count,
         )
-        evaluations += played.untold
+        evaluations += played.unreported
         return PlayedShare(played, dict(rng.bit_generator.state), evaluations)
 
 

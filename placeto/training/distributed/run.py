@@ -13,13 +13,14 @@ from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
 from placeto.support.crew import Crew, one_a_node
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress, silent
 from placeto.support.ray_session import ray_session
 from placeto.training.distributed.asynchronous import AsynchronousTrainer
 from placeto.training.distributed.controller import start_controller
 from placeto.training.distributed.player import Player
 from placeto.training.distributed.scheme import Scheme
 from placeto.training.distributed.synchronous import SynchronousTrainer
-from placeto.training.run import Progress, Watch, train
+from placeto.training.run import Watch, train
 from placeto.training.trainer import Trainer
 
 
@@ -30,7 +31,7 @@ def train_with_workers(
     *,
     scheme: Scheme,
     validation: Sequence[PlacementProblem] = (),
-    progress: Progress = lambda message: None,
+    progress: Progress = silent,
     watch: Watch | None = None,
     teacher: Teacher | None = None,
 ) -> Trainer:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placeto.graph import Ints
 from placeto.models.agent import Episodes, Teacher
 from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
+from placeto.support.arrays import Ints
 from placeto.support.crew import Crew
 from placeto.training.distributed.joined import joined
 from placeto.training.distributed.player import PlayedShare, Share, shares

@@ -6,7 +6,7 @@ import numpy as np
 
 from placeto import PlacementProblem
 from placeto.envs.features import pairs
-from placeto.envs.features.pairs import BINS, GROUP_FEATURES, PAIR_FEATURES, TINY, wiring
+from placeto.envs.features.pairs import BINS, GROUP_FEATURES, PAIR_FEATURES, TINY, group_index
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import read
@@ -14,7 +14,7 @@ from placeto.simulation.state import OPS, begin, borrowed, view
 from tests.compiled import from_python
 
 observe = from_python(pairs.observe)
-survey = from_python(pairs.survey)
+busy_profile = from_python(pairs.busy_profile)
 
 
 def observed(
@@ -28,7 +28,7 @@ def observed(
 
     Of `only` some groups if they are given; the rows of the others hold sevens.
     """
-    reduction, w, groups = compiled(problem), wiring(problem), problem.num_groups
+    reduction, w, groups = compiled(problem), group_index(problem), problem.num_groups
     c, num_devices = reduction.compiled, problem.num_devices
     seen = np.zeros(groups, dtype=bool)
     seen[list(visited)] = True
@@ -42,7 +42,7 @@ def observed(
         begin(c, np.array(list(devices), dtype=np.int64), s)
         advance(c, s, 0, OPS)
         step_time = max(read(s, peak, np.empty(0)), TINY)
-        survey(c, w, s, step_time, busy, load)
+        busy_profile(c, w, s, step_time, busy, load)
         for group in range(groups) if only is None else only:
             observe(
                 c, w, s, step_time, peak, busy, load, group, seen, later, pairs[group], rows[group]

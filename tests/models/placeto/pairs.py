@@ -5,9 +5,9 @@ import torch
 
 from placeto import PlacementProblem
 from placeto.envs.features.groups import group_graph
-from placeto.envs.features.pairs import wiring
+from placeto.envs.features.pairs import group_index
 from placeto.models.placeto.network import PlacetoPolicy
-from placeto.models.placeto.play import Guide
+from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.placeto.settings import PlacetoNetworkConfig
 
 SHAPE = PlacetoNetworkConfig(hidden=8, embedding=3, width=4, rounds=2)
@@ -21,10 +21,10 @@ def drawn_policy(seed: int = 0, scale: float = 1.0) -> PlacetoPolicy:
     return policy
 
 
-def guide_of(problem: PlacementProblem, policy: PlacetoPolicy) -> Guide:
+def guide_of(problem: PlacementProblem, policy: PlacetoPolicy) -> CompiledPolicy:
     with torch.inference_mode():
         table = policy.embed(group_graph(problem)).numpy()
-    return Guide(wiring(problem), policy.weights(), table)
+    return CompiledPolicy(group_index(problem), policy.weights(), table)
 
 
 def gumbel(seed: int, *shape: int) -> np.ndarray:

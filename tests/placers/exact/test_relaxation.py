@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto.placers.exact.relaxation import UNPLACED, bounds, relax
+from placeto.placers.exact.relaxation import UNPLACED, bounds, relaxation_of
 from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.exact.by_hand import CASES
@@ -24,7 +24,7 @@ def test_no_completion_is_below_the_bounds(problem, data):
         st.lists(st.booleans(), min_size=problem.num_groups, max_size=problem.num_groups)
     )
     partial = np.where(free, UNPLACED, placement)
-    (seconds,), (excess,) = bounds(relax(problem), partial[None])
+    (seconds,), (excess,) = bounds(relaxation_of(problem), partial[None])
     completions = (every[:, ~np.array(free)] == partial[~np.array(free)]).all(axis=1)
     least_over = min(over for (over, _), here in zip(rank, completions, strict=True) if here)
     assert seconds * ROUNDING <= outcomes.step_time[completions].min()
@@ -36,7 +36,7 @@ def test_by_hand(case):
     problem, expected = CASES[case]
     placement = problem.allowed.argmax(axis=1)
     assert simulate_many(problem, placement[None]).step_time.item() == expected
-    seconds, _ = bounds(relax(problem), placement[None])
+    seconds, _ = bounds(relaxation_of(problem), placement[None])
     assert seconds.tolist() == [expected]
 
 
@@ -46,16 +46,16 @@ def test_heads_and_tails_of_a_device():
         {"a": 1, "b": 2, "c": 2, "d": 3}, [("a", 0, ["b", "c"]), ("b", 0, ["d"]), ("c", 0, ["d"])]
     )
     problem = make_problem(graph, make_cluster(2))
-    (seconds,), _ = bounds(relax(problem), np.array([[0, 1, 1, 0]]))
+    (seconds,), _ = bounds(relaxation_of(problem), np.array([[0, 1, 1, 0]]))
     assert seconds == 1 + 2 + 2 + 3
     # While c may be elsewhere, it is one chain.
-    (seconds,), _ = bounds(relax(problem), np.array([[0, 1, UNPLACED, 0]]))
+    (seconds,), _ = bounds(relaxation_of(problem), np.array([[0, 1, UNPLACED, 0]]))
     assert seconds == 1 + 2 + 3
 
 
 def test_unplaced_work_is_shared_out():
     problem = make_problem(make_graph(dict.fromkeys("abcd", 1.0)), make_cluster(2))
-    seconds, _ = bounds(relax(problem), np.array([[UNPLACED] * 4, [0, 0, 0, UNPLACED]]))
+    seconds, _ = bounds(relaxation_of(problem), np.array([[UNPLACED] * 4, [0, 0, 0, UNPLACED]]))
     assert seconds.tolist() == [2.0, 3.0]
 
 
@@ -63,7 +63,7 @@ def test_groups_without_a_device_may_be_apart():
     """b need not wait for the launch overhead: on another device it has a's output at once."""
     graph = make_graph({"a": 1, "b": 1}, [("a", 0, ["b"])])
     problem = make_problem(graph, make_cluster(2, launch_overhead=0.5))
-    seconds, _ = bounds(relax(problem), np.array([[UNPLACED, UNPLACED], [0, 0]]))
+    seconds, _ = bounds(relaxation_of(problem), np.array([[UNPLACED, UNPLACED], [0, 0]]))
     assert seconds.tolist() == [2.0, 2.5]
 
 
@@ -76,5 +76,5 @@ def test_bytes_over_the_limits():
         temp_bytes={"a": 5, "b": 4, "zero": 99},
     )
     problem = make_problem(graph, make_cluster(2, memory=25))
-    _, excess = bounds(relax(problem), np.array([[0, 0, 0], [0, 1, 1], [0, UNPLACED, 0]]))
+    _, excess = bounds(relaxation_of(problem), np.array([[0, 0, 0], [0, 1, 1], [0, UNPLACED, 0]]))
     assert excess.tolist() == [31 + 8 - 25, 21 + 7 - 25, 0]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, Device, PlacementProblem
-from placeto.placers.exact.symmetry import device_classes
+from placeto.placers.exact.symmetry import interchangeable_devices
 from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.exact.every_placement import alike_problems
@@ -22,7 +22,7 @@ ZERO_EMPTY = make_graph({"a": 0.0, "b": 2.0}, [("a", 0, ["b"])])
 
 @given(alike_problems(max_ops=12), st.data())
 def test_renaming_devices_of_a_class_changes_nothing_but_names(problem, data):
-    classes = device_classes(problem)
+    classes = interchangeable_devices(problem)
     names = np.arange(problem.num_devices)
     for label in set(classes.tolist()):
         alike = np.flatnonzero(classes == label)
@@ -37,7 +37,7 @@ def test_renaming_devices_of_a_class_changes_nothing_but_names(problem, data):
 @pytest.mark.parametrize("multicast", [False, True])
 def test_equal_devices_are_one_class(shared, multicast):
     problem = make_problem(CHAIN, make_cluster(4, shared=shared, multicast=multicast))
-    assert device_classes(problem).tolist() == [0, 0, 0, 0]
+    assert interchangeable_devices(problem).tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_an_unequal_device_is_a_class_of_its_own(change):
     first, second, third = cluster.devices
     cluster = replace(cluster, devices=(first, replace(second, **change), third))
     graph = replace(CHAIN, op_seconds={**CHAIN.op_seconds, "slow": np.array([2.0, 2.0])})
-    assert device_classes(PlacementProblem(graph, cluster, "none")).tolist() == [0, 1, 0]
+    assert interchangeable_devices(PlacementProblem(graph, cluster, "none")).tolist() == [0, 1, 0]
 
 
 def test_a_pin_parts_a_device_from_the_others():
     problem = PlacementProblem(CHAIN, make_cluster(3), "none", pins={0: 1})
-    assert device_classes(problem).tolist() == [0, 1, 0]
+    assert interchangeable_devices(problem).tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_channels_must_be_alike(pairs, classes):
         if (a, b) not in inside
     ]
     cluster = Cluster("islands", tuple(Device(name, "k", 9) for name in names), tuple(channels))
-    assert device_classes(make_problem(CHAIN, cluster)).tolist() == classes
+    assert interchangeable_devices(make_problem(CHAIN, cluster)).tolist() == classes
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_channels_must_be_alike(pairs, classes):
 )
 def test_no_device_is_alike_where_one_can_overtake_within_an_instant(graph, links, alike):
     problem = make_problem(graph, make_cluster(2, **links))
-    assert device_classes(problem).tolist() == ([0, 0] if alike else [0, 1])
+    assert interchangeable_devices(problem).tolist() == ([0, 0] if alike else [0, 1])

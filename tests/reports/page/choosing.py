@@ -3,7 +3,7 @@
 from typing import Any
 
 from placeto import Placement, PlacementProblem, simulate
-from placeto.reports.page import Report, Told, make_report
+from placeto.reports.page import Report, RunContext, make_report
 from placeto.reports.rows import baseline
 
 
@@ -23,5 +23,5 @@ def placement_of(problem: PlacementProblem, devices: Any, **known: Any) -> Place
 def report_of(placement: Placement, **told: Any) -> Report:
     """Its report, by the placers that need no search."""
     return make_report(
-        placement, baseline(placement.problem), Told("placeto place …", "none", **told)
+        placement, baseline(placement.problem), RunContext("placeto place …", "none", **told)
     )

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.browser import browser, find_browser
 from placeto import PlacementProblem, load_cluster, load_graph, place
-from placeto.reports.page import Told, make_report, save_report
+from placeto.reports.page import RunContext, make_report, save_report
 from placeto.reports.rows import baseline
 from tests.builders import make_cluster, make_graph
 from tests.reports.page.choosing import placement_of
@@ -40,13 +40,13 @@ def folder(tmp_path_factory):
     few = [place(problem, method) for method in ("single", "expert", "metis")]
     searched = ((1, 0.001, few[0].step_time), (90, 0.5, few[-1].step_time))
     found = replace(few.pop(), trace=searched, wall_seconds=1.0)
-    report = make_report(found, baseline(problem), Told("placeto place nmt", "300"), few)
+    report = make_report(found, baseline(problem), RunContext("placeto place nmt", "300"), few)
     save_report(report, folder / "nmt.html")
 
     name = "<script>document.title = 'taken over'</script><img src=x onerror=alert(1)>"
     graph = replace(make_graph({name: 1.0, "b": 1.0}, [(name, 1, ["b"])]), name=name)
     nasty = placement_of(PlacementProblem(graph, make_cluster(2), "none"), [0, 1])
-    report = make_report(nasty, baseline(nasty.problem), Told(name, name, name), [])
+    report = make_report(nasty, baseline(nasty.problem), RunContext(name, name, name), [])
     save_report(report, folder / "nasty.html")
     return folder
 

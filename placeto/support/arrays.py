@@ -1,0 +1,11 @@
+"""Types of arrays."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Int16s = NDArray[np.int16]
+Int32s = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Features = NDArray[np.float32]
+Bools = NDArray[np.bool_]
