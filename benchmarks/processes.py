@@ -25,7 +25,7 @@ def descendants(process: int | None = None) -> dict[psutil.Process, str]:
     for each in psutil.Process(process).children(recursive=True):
         try:
             if alive(each):
-                found[each] = " ".join(each.cmdline())
+                found[each] = " ".join(each.cmdline()).strip()
         except psutil.NoSuchProcess:
             continue
     return found
