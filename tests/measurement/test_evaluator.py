@@ -216,7 +216,7 @@ class Plagued:
 
 @pytest.mark.slow
 def test_many_placements_while_workers_are_killed(runtime: Runtime, pair, saved):
-    count, every = 40, 10
+    count, every = 20, 10
     step = saved("two_layers")
     problem, _ = split(step.graph, pair)
     distinct = {}
