@@ -17,7 +17,7 @@ from placeto.placers.configs import PlacetoPlacerConfig
 from placeto.problem import PlacementProblem
 from placeto.search import policy as playing
 from placeto.search.coarser import coarser
-from placeto.search.policy import guide, offer_drawn, offer_greedy, scattered, stored
+from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, scattered, stored
 from placeto.simulation import simulate_many
 from placeto.training import Trainer
 from tests.builders import make_cluster, make_graph, make_problem
@@ -198,7 +198,7 @@ def test_greedy_sweeps_end_where_they_no_longer_improve(policy, monkeypatch, sta
 
     monkeypatch.setattr(playing, "play", play)
     incumbent = Incumbent(problem, 1e9)
-    offer_greedy(incumbent, guide(stored(policy), problem), all_on(problem, start))
+    offer_greedy(incumbent, compiled_policy(stored(policy), problem), all_on(problem, start))
     costs = [float(played.best_cost[0]) for _, played in sweeps]
     assert len(costs) >= 2
     assert all(later < earlier for earlier, later in itertools.pairwise(costs[:-1]))
@@ -238,7 +238,7 @@ def test_an_episode_goes_on_from_the_best_of_its_last_sweep(policy, monkeypatch)
         return played
 
     monkeypatch.setattr(playing, "play", play)
-    offer_drawn(incumbent, guide(stored(policy), problem), starts, rng, (1.0, 0.1, 0.0))
+    offer_drawn(incumbent, compiled_policy(stored(policy), problem), starts, rng, (1.0, 0.1, 0.0))
     assert [decided for _, _, decided, _ in sweeps] == [False, True, True]
     assert sweeps[0][0] is starts
     for (_, _, _, before), (start, *_) in itertools.pairwise(sweeps):
@@ -271,7 +271,7 @@ def test_in_turn_from_the_best_device_and_from_the_best_placement_known(policy, 
 
 def test_no_sweep_is_begun_once_the_budget_is_spent(policy):
     problem = generator.diamond()
-    ready = guide(stored(policy), problem)
+    ready = compiled_policy(stored(policy), problem)
     incumbent = Incumbent(problem, 0.0)
     starts = all_on(problem, 0)[None]
     offer_drawn(incumbent, ready, starts, np.random.default_rng(0), (0.0, 0.0))

@@ -51,7 +51,7 @@ def test_asks_no_policy_and_joins_no_groups(monkeypatch):
         raise AssertionError
 
     auto.prepare()
-    for name in ("guide", "stored", "coarser_incumbent"):
+    for name in ("compiled_policy", "stored", "coarser_incumbent"):
         monkeypatch.setattr(auto, name, asked)
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 200)
     assert annealed(problem, 300).evaluations >= 300
