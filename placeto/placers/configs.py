@@ -52,7 +52,8 @@ class PlacetoPlacerConfig:
         coarse_groups: of more groups than this, several are placed together; the best such
             placement is refined by sweeps over the groups as they are.
         fine_tune: share of the budget after the greedy sweeps, at the end, in which the policy is
-            trained further; 0 for none. With a number of batches there is none.
+            trained further, and played between updates; 0 for none. With a number of batches there
+            is none.
         learning_rate: of that, first value.
     """
 
@@ -60,7 +61,7 @@ class PlacetoPlacerConfig:
     samples: int = 16
     batches: int = 0
     coarse_groups: int = COARSE_GROUPS
-    fine_tune: float = 0.5
+    fine_tune: float = 0.8
     learning_rate: float = 1e-3
 
     def __post_init__(self) -> None:

@@ -14,8 +14,11 @@ from placeto.placers.learned import BudgetSpent, trainer_for
 from placeto.search.incumbent import Incumbent
 from placeto.search.policy import (
     FOUR_SWEEPS,
+    LIKELIEST,
+    ReadyFor,
     Refine,
     compiled_policy,
+    disturbed,
     few_groups,
     offer_drawn,
     offer_greedy,
@@ -29,6 +32,8 @@ from placeto.support.units import format_seconds
 BATCH_SECONDS = 0.5  # of drawn episodes at once, so that a budget or Ctrl-C ends them soon
 FIRST_SAMPLES = 4  # before it is known how long one takes
 UPDATES_A_START = 4  # of fine-tuning, from one start
+DISTURBED = 8  # episodes at once
+DISTURBED_SHARE = 3.0  # of the seconds that the updates before took
 
 
 def place_placeto(
@@ -40,9 +45,11 @@ def place_placeto(
     whose devices are drawn, from the best device or the best placement known and from random
     placements. Then it learns by reinforcement from its episodes on this problem alone, in turn
     from the best device and from the best placement known, as Placeto's agent does on the graph
-    that it places (Addanki et al. 2019, arXiv:1906.08879); between updates it plays greedy sweeps
-    from the best placement. A sweep that has begun is ended, whatever the budget. Of many groups,
-    several are placed together, and what is found so is refined; see `few_groups`.
+    that it places (Addanki et al. 2019, arXiv:1906.08879). Between updates the policy as it is by
+    then plays greedy sweeps from the best placement, and from that with a stretch of the groups
+    moved elsewhere, as an iterated local search whose descent is the policy's (Lourenço, Martin &
+    Stützle 2003). A sweep that has begun is ended, whatever the budget. Of many groups, several are
+    placed together, and what is found so is refined; see `few_groups`.
 
     Args:
         incumbent: what is offered to.
@@ -63,7 +70,7 @@ def place_placeto(
         refine(ready_for)
         _play_drawn(few, single, rng, config, partial(refine, ready_for))
         if not config.batches and config.fine_tune and not few.expired:
-            learning = _fine_tune(few, single, int(rng.integers(2**31)), config, refine)
+            learning = _fine_tune(incumbent, few, single, rng, config, refine)
             incumbent.learning.extend(learning)
 
 
@@ -107,15 +114,21 @@ def _play_drawn(
 
 
 def _fine_tune(
-    few: Incumbent, single: Ints, seed: int, config: PlacetoPlacerConfig, refine: Refine
+    incumbent: Incumbent,
+    few: Incumbent,
+    single: Ints,
+    rng: np.random.Generator,
+    config: PlacetoPlacerConfig,
+    refine: Refine,
 ) -> list[tuple[float, float]]:
     """Trains the policy on the problem until the budget is spent; see `Incumbent.learning`."""
     trained = load_trained(config.policy)
     guide_of = trained.agent.guide
     assert guide_of is not None  # it has been played
     # Without a teacher it imitates nobody.
+    seed = int(rng.integers(2**31))
     learning = replace(trained.config, seed=seed, learning_rate=config.learning_rate)
-    begun = few.seconds
+    begun = before = few.seconds
     left = max(few.budget_seconds - begun, TINY)
     found: list[tuple[float, float]] = []
     with contextlib.suppress(BudgetSpent):
@@ -128,9 +141,22 @@ def _fine_tune(
                 trainer.start_from(0, few.devices if later else single)
                 offer_greedy(few, ready_for(few.problem), few.devices)
                 refine(ready_for)
+                _play_disturbed(incumbent, ready_for, rng, DISTURBED_SHARE * (few.seconds - before))
+                before = few.seconds
             simulated = few.evaluations - trainer.evaluations
             report = trainer.step((few.seconds - begun) / left)
             few.evaluations = simulated + trainer.evaluations  # those on the way, too
             found.append((few.seconds, report.step_time))
             few.progress(f"placeto: {report.update} updates, best {format_seconds(few.step_time)}")
     return found
+
+
+def _play_disturbed(
+    incumbent: Incumbent, ready_for: ReadyFor, rng: np.random.Generator, seconds: float
+) -> None:
+    """For some seconds, greedy sweeps from the best placement, a stretch of it moved elsewhere."""
+    ready, until = ready_for(incumbent.problem), incumbent.seconds + seconds
+    while incumbent.seconds < until and not incumbent.expired:
+        assert incumbent.devices is not None
+        starts = disturbed(incumbent.problem, incumbent.devices, rng, DISTURBED)
+        offer_drawn(incumbent, ready, starts, rng, LIKELIEST, later=True)

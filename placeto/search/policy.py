@@ -20,7 +20,8 @@ from placeto.support.arrays import Ints
 
 MEMORY_PENALTY = 2.0  # s a GiB
 # Of an episode's sweeps, by how much the devices are drawn: 1 as likely as the policy has them.
-ONE_SWEEP, FOUR_SWEEPS = (1.0,), (1.0, 0.5, 0.25, 0.0)
+ONE_SWEEP, FOUR_SWEEPS, LIKELIEST = (1.0,), (1.0, 0.5, 0.25, 0.0), (0.0,)
+STRETCHES = 20  # of a placement, one of which at most is disturbed
 
 ReadyFor = Callable[[PlacementProblem], CompiledPolicy]  # makes a policy ready for a problem
 Refine = Callable[[ReadyFor], None]  # see `few_groups`
@@ -126,6 +127,24 @@ def scattered(
     """(samples, num_groups) in turn a placement and a random one."""
     starts = [random_placement(problem, rng) if row % 2 else start for row in range(samples)]
     return np.stack(starts)
+
+
+def disturbed(
+    problem: PlacementProblem, devices: Ints, rng: np.random.Generator, samples: int
+) -> Ints:
+    """(samples, num_groups) a placement, of which a stretch of the groups is moved elsewhere.
+
+    In turn the stretch goes to one device, or its devices change places.
+    """
+    order, groups, count = problem.group_order, problem.num_groups, problem.num_devices
+    rows = np.tile(devices, (samples, 1))
+    for number, row in enumerate(rows):
+        length = int(rng.integers(1, max(groups // STRETCHES, 1) + 1))
+        begin = int(rng.integers(groups - length + 1))
+        stretch = order[begin : begin + length]
+        there = rng.permutation(count)[row[stretch]] if number % 2 else int(rng.integers(count))
+        row[stretch] = np.where(problem.allowed[stretch, there], there, row[stretch])
+    return rows
 
 
 @cache

@@ -17,7 +17,14 @@ from placeto.placers.configs import PlacetoPlacerConfig
 from placeto.problem import PlacementProblem
 from placeto.search import policy as playing
 from placeto.search.coarser import coarser
-from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, scattered, stored
+from placeto.search.policy import (
+    compiled_policy,
+    disturbed,
+    offer_drawn,
+    offer_greedy,
+    scattered,
+    stored,
+)
 from placeto.simulation import simulate_many
 from placeto.training import Trainer
 from tests.builders import make_cluster, make_graph, make_problem
@@ -289,17 +296,23 @@ def test_every_other_start_is_random():
     assert (starts[1] != starts[3]).any()
 
 
-@pytest.mark.parametrize(("share", "drawn", "trained"), [(0.0, 10, 0), (0.5, 5, 5), (1.0, 0, 10)])
-def test_the_last_share_of_the_budget_is_training(monkeypatch, share, drawn, trained):
-    now, counts = [0.0], {"drawn": 0, "trained": 0}
+@pytest.mark.parametrize(
+    ("budget", "share", "drawn", "trained", "disturbed"),
+    [(10.0, 0.0, 10, 0, 0), (10.0, 0.5, 5, 5, 1), (30.0, 1.0, 0, 9, 22)],
+)
+def test_the_last_share_of_the_budget_is_training_and_what_it_learned(
+    monkeypatch, budget, share, drawn, trained, disturbed
+):
+    now, counts = [0.0], {"drawn": 0, "trained": 0, "disturbed": 0}
 
-    def draw(*arguments):
-        counts["drawn"] += 1
+    def draw(incumbent, ready, starts, rng, draws, later):
+        counts["disturbed" if draws == playing.LIKELIEST else "drawn"] += 1
         now[0] += 1.0
 
     class Training(Trainer):
         def step(self, progress=None):
-            assert progress == pytest.approx(counts["trained"] / max(trained, 1))
+            done = counts["trained"] + counts["disturbed"]
+            assert progress == pytest.approx(done / (share * budget))
             counts["trained"] += 1
             now[0] += 1.0
             return super().step(progress)
@@ -307,9 +320,30 @@ def test_the_last_share_of_the_budget_is_training(monkeypatch, share, drawn, tra
     monkeypatch.setattr(placer, "offer_drawn", draw)
     monkeypatch.setattr(learned, "Trainer", Training)
     problem = generator.diamond()
-    found = placed(problem, PlacetoPlacerConfig(fine_tune=share), budget=10.0, clock=lambda: now[0])
-    assert counts == {"drawn": drawn, "trained": trained}
+    config = PlacetoPlacerConfig(fine_tune=share)
+    found = placed(problem, config, budget=budget, clock=lambda: now[0])
+    assert counts == {"drawn": drawn, "trained": trained, "disturbed": disturbed}
     assert len(found.learning) == max(trained - 1, 0), "the last one is cut short by the budget"
+
+
+@given(problem=pinned(max_ops=60), samples=st.integers(1, 4), seed=st.integers(0, 9))
+def test_a_stretch_is_moved_to_where_it_may_be(problem, samples, seed):
+    start = problem.allowed.argmax(axis=1)
+    rows = disturbed(problem, start, np.random.default_rng(seed), samples)
+    assert rows.shape == (samples, problem.num_groups)
+    assert problem.allowed[np.arange(problem.num_groups), rows].all()
+    for row in rows:
+        moved = np.flatnonzero((row != start)[problem.group_order])
+        assert len(moved) == 0 or moved[-1] - moved[0] < max(problem.num_groups // 20, 1)
+
+
+def test_a_stretch_goes_to_one_device_or_its_devices_change_places():
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 100)
+    start = np.random.default_rng(0).integers(4, size=problem.num_groups)
+    one, swapped = disturbed(problem, start, np.random.default_rng(3), 2)
+    assert len(set(one[one != start])) == 1
+    pairs = set(zip(start[swapped != start], swapped[swapped != start], strict=True))
+    assert 0 < len(pairs) == len({before for before, _ in pairs}) == len({now for _, now in pairs})
 
 
 def test_training_begins_with_the_policy_and_changes_it(monkeypatch):
