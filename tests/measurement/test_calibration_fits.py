@@ -13,7 +13,7 @@ from placeto.measurement.calibration.channels import (
     fit_channels,
 )
 from placeto.measurement.calibration.exchange import Exchange
-from placeto.measurement.calibration.launch import Launch, fit_launch, stretch
+from placeto.measurement.calibration.launch import StepOverheads, fit_overheads, stretch
 from placeto.simulation import step_times
 
 BANDWIDTHS = st.floats(1e8, 1e11)
@@ -117,7 +117,7 @@ def test_launch_overhead_of_exact_steps(op_overhead, step_overhead, sizes):
     counts = np.array(sizes)
     kernels = np.linspace(0.1, 1.0, len(counts))
     steps = kernels + counts * op_overhead + step_overhead
-    launch = fit_launch(steps, kernels, counts, step_overhead, 1.0)
+    launch = fit_overheads(steps, kernels, counts, step_overhead, 1.0)
     assert launch.op_overhead == pytest.approx(op_overhead, rel=1e-6, abs=1e-12)
     assert launch.step_overhead == step_overhead
 
@@ -126,21 +126,21 @@ def test_launch_overhead_has_its_bounds():
     counts = np.array([1000])
     # Kernels that overlap, and steps that take long for another reason.
     for step, wanted in ((0.5, 0.0), (2.0, 3e-6)):
-        launch = fit_launch(np.array([step]), np.array([0.8]), counts, 1e-4, 3e-6)
+        launch = fit_overheads(np.array([step]), np.array([0.8]), counts, 1e-4, 3e-6)
         assert launch.op_overhead == wanted
     none = np.zeros(0)
-    assert fit_launch(none, none, none.astype(int), 1e-4, 3e-6) == Launch(0.0, 1e-4)
+    assert fit_overheads(none, none, none.astype(int), 1e-4, 3e-6) == StepOverheads(0.0, 1e-4)
 
 
 def test_a_graph_of_long_steps_does_not_count_for_more():
     # 10 us an op in the one, 20 us in the other, a thousand ops each.
     steps, kernels = np.array([0.02, 10.02]), np.array([0.01, 10.0])
-    launch = fit_launch(steps, kernels, np.array([1000, 1000]), 0.0, 1.0)
+    launch = fit_overheads(steps, kernels, np.array([1000, 1000]), 0.0, 1.0)
     assert launch.op_overhead == pytest.approx(1e-5, rel=0.01)
 
 
 def test_stretch_by_hand():
-    launch = Launch(op_overhead=1e-3, step_overhead=0.1)
+    launch = StepOverheads(op_overhead=1e-3, step_overhead=0.1)
     # 1 s less 0.1 s and 100 ops of 1 ms: 0.8 s for kernels of 0.5 s.
     assert stretch(1.0, 0.5, 100, launch) == pytest.approx(1.6)
     assert stretch(0.2, 0.5, 100, launch) == 1.0
