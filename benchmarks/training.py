@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import torch
 
-from placeto.models.placeto_2019 import play as rollout
+from placeto.envs import episodes
 from placeto.models.placeto_2019.network import Placeto2019Policy
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.problem import PlacementProblem
@@ -20,8 +20,8 @@ from placeto.training import Trainer, trainer
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("simulation", EvaluatedBatch, "place"),
     ("simulation", EvaluatedBatch, "move"),
-    ("features", rollout, "node_features"),
-    ("features", rollout, "update_node_features"),
+    ("features", episodes, "node_features"),
+    ("features", episodes, "update_node_features"),
     ("policy", Placeto2019Policy, "forward"),
     ("gradient", trainer, "update"),
 )
