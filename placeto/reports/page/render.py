@@ -1,5 +1,6 @@
 """Reports as HTML: a template that gets what is said and drawn, and escapes every name."""
 
+import math
 from pathlib import Path
 
 from placeto.reports.page.figures import (
@@ -14,16 +15,13 @@ from placeto.reports.page.report import Report
 from placeto.reports.page.words import (
     group_rows,
     left_out,
-    measured_rows,
-    no_search,
-    outcome_rows,
-    placers,
     run_pairs,
     sensitivity_sentence,
-    tiles,
     verdict,
 )
+from placeto.reports.tables import format_peak, format_ratio, format_share, format_time
 from placeto.support.files import replacing
+from placeto.support.units import format_bytes, format_seconds
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -39,29 +37,31 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    placement = report.placement
+    environment.filters |= {
+        "above": lambda ratio: f"{max(ratio - 1, 0.0):.1%}",  # a sum in another order may be below
+        "bytes": format_bytes,
+        "isfinite": math.isfinite,
+        "peak": format_peak,
+        "ratio": format_ratio,
+        "seconds": format_seconds,
+        "share": format_share,
+        "time": format_time,
+    }
     return environment.get_template("page.html").render(
-        graph=placement.problem.graph.name,
-        cluster=placement.problem.cluster.name,
+        report=report,
         style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
         script=(TEMPLATES / "script.js").read_text(encoding="utf-8"),
         verdict=verdict(report),
-        tiles=tiles(report),
-        placers=placers(report),
         left_out=left_out(report),
-        measured=measured_rows(report),
         timeline=timeline_figure(report),
         time=time_figure(report),
         memory=memory_figure(report),
         groups=groups_figure(report),
         group_rows=group_rows(report),
         search=search_figure(report),
-        no_search=no_search(report),
-        outcomes=outcome_rows(report),
         sensitivity=sensitivity_sentence(report),
         run=run_pairs(report),
         hover=hover(report),
-        report_seconds=report.seconds,
     )
 
 

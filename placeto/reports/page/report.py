@@ -101,6 +101,23 @@ class Report:
         return gap(self.placement, self.base)
 
     @property
+    def kept(self) -> CandidateRow | None:
+        """The row of the placement that ran fastest of those that were run; None if none was."""
+        return next((row for row in self.context.measured if row["kept"]), None)
+
+    @property
+    def fullest(self) -> int:
+        """The device nearest to its memory limit; a limit of 0 bytes counts as 1."""
+        limit = np.maximum(self.placement.problem.memory_limit, 1)
+        return int(np.argmax(self.placement.peak_memory / limit))
+
+    @property
+    def single_device(self) -> str:
+        """The best single device, which has most groups where it cannot have all."""
+        single = self.base.single
+        return single.problem.cluster.devices[np.bincount(single.devices).argmax()].name
+
+    @property
     def one_device(self) -> str | None:
         """The one device that does everything though there are more; None if several do."""
         used = np.unique(self.placement.devices)
