@@ -1,9 +1,10 @@
 """`placeto calibrate`."""
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tyro.conf import UseAppendAction, arg
 
@@ -21,7 +22,7 @@ from placeto.measurement.calibration import (
     file_names,
     save_calibration,
 )
-from placeto.reports.rows import seconds
+from placeto.reports.rows import CalibrationRow, seconds
 from placeto.reports.tables import calibration_tables
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
@@ -88,7 +89,7 @@ def run(arguments: Calibrate) -> int:
         pairs = list(zip(graphs, runnables, strict=True))
         calibration = calibrate(cluster, pairs, effort, arguments.traces, report)
     paths = save_calibration(calibration, runnables, folder)
-    row = _row(calibration) | {"files": [str(path) for path in paths]}
+    row = _row(calibration, paths)
     if arguments.json:
         print_json(row)
     else:
@@ -105,20 +106,32 @@ def run(arguments: Calibrate) -> int:
     return 0
 
 
-def _row(calibration: Calibration) -> dict[str, Any]:
-    cluster = calibration.cluster
+def _row(calibration: Calibration, files: Sequence[Path]) -> CalibrationRow:
+    cluster, launches = calibration.cluster, calibration.launches
     return {
         "cluster": cluster.name,
         "source": cluster.source,
         "devices": [
-            {"device": device.name, "kind": device.kind} | asdict(calibration.launches[device.kind])
+            {
+                "device": device.name,
+                "kind": device.kind,
+                "op_overhead": launches[device.kind].op_overhead,
+                "step_overhead": launches[device.kind].step_overhead,
+            }
             for device in cluster.devices
         ],
         "channels": [
-            {"channel": channel.name} | asdict(fit)
+            {
+                "channel": channel.name,
+                "bandwidth": fit.bandwidth,
+                "latency_seconds": fit.latency_seconds,
+                "overhead_seconds": fit.overhead_seconds,
+                "error": fit.error,
+            }
             for channel, fit in zip(cluster.channels, calibration.fits, strict=True)
         ],
         "graphs": [
             {**check, "predicted": seconds(check["predicted"])} for check in calibration.checks
         ],
+        "files": [str(path) for path in files],
     }

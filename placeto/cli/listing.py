@@ -1,13 +1,13 @@
 """`placeto list`."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from placeto.cli.output import print_json, print_rich
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.grouping import group_ops
 from placeto.placers import PLACERS, Placer
+from placeto.reports.rows import ClusterListing, GraphListing, Listing, PlacerListing
 from placeto.reports.tables import list_tables
 from placeto.support import bundle
 from placeto.zoo.families import FAMILIES, SPLITS
@@ -26,7 +26,7 @@ class List:
 
 def run(arguments: List) -> int:
     """Prints the listing."""
-    listing = {
+    listing: Listing = {
         "graphs": [_graph(name) for name in bundle.names("graphs", (".json.gz", ".json"))],
         "families": [
             {"name": name, "summary": family.summary, "graphs": SPLITS}
@@ -45,7 +45,7 @@ def run(arguments: List) -> int:
     return 0
 
 
-def _placer(placer: Placer) -> dict[str, Any]:
+def _placer(placer: Placer) -> PlacerListing:
     config = placer.config
     return {
         "name": placer.name,
@@ -54,7 +54,7 @@ def _placer(placer: Placer) -> dict[str, Any]:
     }
 
 
-def _graph(name: str) -> dict[str, Any]:
+def _graph(name: str) -> GraphListing:
     graph = load_graph(name)
     return {
         "name": name,
@@ -66,7 +66,7 @@ def _graph(name: str) -> dict[str, Any]:
     }
 
 
-def _cluster(name: str) -> dict[str, Any]:
+def _cluster(name: str) -> ClusterListing:
     cluster = load_cluster(name)
     return {
         "name": name,

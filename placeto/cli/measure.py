@@ -12,7 +12,7 @@ from placeto.graph import load_graph
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct, find_runnable
 from placeto.measurement.timeline import save_side_by_side
 from placeto.placement import load_placement
-from placeto.reports.rows import measurement_row, seconds
+from placeto.reports.rows import MeasureRow, measurement_row, seconds
 from placeto.reports.tables import measurement_table
 from placeto.simulation import simulate
 from placeto.support.errors import PlacetoError
@@ -83,7 +83,7 @@ def run(arguments: Measure) -> int:
         report("running it")
         measurement = runtime.measure(problem, devices, runnable, effort, traces=1)
     seen = conduct(problem, schedule, measurement) if measurement.feasible else None
-    row = {
+    row: MeasureRow = {
         "graph": graph.name,
         "cluster": cluster.name,
         **measurement_row(measurement),

@@ -42,7 +42,7 @@ def run(arguments: Show) -> int:
     kind = fastest_kind(graph, tuple(graph.op_seconds) if cluster is None else cluster.kinds)
     document = graph_summary(graph, kind)
     groups = groups_summary(graph, grouping if problem is None else problem.op_group, kind)
-    document["grouping"] = {"grouping": arguments.grouping} | groups
+    document["grouping"] = {"grouping": arguments.grouping, **groups}
     if problem is not None:
         document["on_cluster"] = cluster_summary(problem, baseline(problem))
     tables = [*graph_tables(document), groups_table(groups)]

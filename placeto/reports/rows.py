@@ -1,6 +1,7 @@
 """Rows of JSON, the same for every command: seconds, bytes, names; null where not finite."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NotRequired, TypedDict
@@ -31,6 +32,63 @@ class CandidateRow(MeasurementRow):
     method: str
     simulated_step_time: float | None
     kept: bool
+
+
+class MeasureRow(MeasurementRow):
+    """A placement that was run, beside its simulation; see `placeto measure --json`."""
+
+    graph: str
+    cluster: str
+    placement: str
+    warm_up: int
+    simulated_step_time: float | None
+    order: str
+    in_order: float | None
+    send_wait: float | None
+    timeline: str | None
+
+
+class OverheadRow(TypedDict):
+    """What a device takes besides its ops, in seconds."""
+
+    device: str
+    kind: str
+    op_overhead: float
+    step_overhead: float
+
+
+class ChannelRow(TypedDict):
+    """A channel as it was fitted."""
+
+    channel: str
+    bandwidth: float
+    latency_seconds: float
+    overhead_seconds: float
+    error: float
+
+
+class CheckRow(TypedDict):
+    """A graph on one device: see `Calibration.checks`."""
+
+    graph: str
+    device: str
+    measured: float
+    kernels: float
+    stretch: float
+    again: float
+    predicted: float | None
+    tries: int
+
+
+class CalibrationRow(TypedDict):
+    """What was measured of a cluster; see `placeto calibrate --json`."""
+
+    cluster: str
+    source: str
+    devices: list[OverheadRow]
+    channels: list[ChannelRow]
+    graphs: list[CheckRow]
+    files: list[str]
 
 
 class PlacementRow(TypedDict):
@@ -64,6 +122,65 @@ class PlacementRow(TypedDict):
     measured: NotRequired[list[CandidateRow]]
     # In a report: whether it is the one that is explained.
     chosen: NotRequired[bool]
+
+
+class GraphListing(TypedDict):
+    """A graph that ships."""
+
+    name: str
+    ops: int
+    groups: int
+    kind: str | None
+    source: str | None
+    op_seconds: list[str]
+
+
+class FamilyListing(TypedDict):
+    """A family of models, and how many graphs of it each split has."""
+
+    name: str
+    summary: str
+    graphs: Mapping[str, int]
+
+
+class DeviceListing(TypedDict):
+    """A device of a preset."""
+
+    name: str
+    kind: str
+    memory_bytes: int
+
+
+class ClusterListing(TypedDict):
+    """A preset."""
+
+    name: str
+    devices: list[DeviceListing]
+    source: str
+
+
+class PlacerListing(TypedDict):
+    """A placer, and its settings with their defaults."""
+
+    name: str
+    summary: str
+    settings: Mapping[str, object]
+
+
+class PolicyListing(TypedDict):
+    """A policy that ships."""
+
+    name: str
+
+
+class Listing(TypedDict):
+    """What ships with the package; see `placeto list --json`."""
+
+    graphs: list[GraphListing]
+    families: list[FamilyListing]
+    clusters: list[ClusterListing]
+    placers: list[PlacerListing]
+    policies: list[PolicyListing]
 
 
 class DeviceRow(TypedDict):

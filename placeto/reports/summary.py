@@ -1,7 +1,7 @@
 """What is in a graph, in its groups, and what a cluster could make of it."""
 
 from dataclasses import replace
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -16,7 +16,65 @@ from placeto.support.arrays import Floats
 TOP_TYPES = 10
 
 
-def graph_summary(graph: ComputationGraph, kind: str | None) -> dict[str, Any]:
+class TypeRow(TypedDict):
+    """The ops of a type."""
+
+    type: str
+    ops: int
+    seconds: float
+    share: float | None
+
+
+class GroupsSummary(TypedDict):
+    """How even the groups are; see `groups_summary`."""
+
+    grouping: NotRequired[str]
+    num_groups: int
+    largest_ops: int
+    largest_time_share: float | None
+    time_imbalance: float | None
+    cut_bytes: int
+
+
+class ClusterSummary(TypedDict):
+    """What a cluster can make of a graph; see `cluster_summary`."""
+
+    cluster: str
+    critical_path: float | None
+    work_bound: float | None
+    lower_bound: float | None
+    infeasibility: str | None
+    single_device: str
+    single_device_step_time: float | None
+    single_device_gap: float | None
+    single_device_feasible: bool
+    single_device_peak_memory: int
+    single_device_memory_limit: int
+
+
+class GraphSummary(TypedDict):
+    """What is in a graph; see `graph_summary`."""
+
+    graph: str
+    kind: object
+    source: object
+    ops: int
+    tensors: int
+    control_dependencies: int
+    edges: int
+    tensor_bytes: int
+    param_bytes: int
+    flops: float
+    op_seconds: dict[str, float]
+    cannot_run: dict[str, int]
+    critical_path: float | None
+    type_kind: str | None
+    types: list[TypeRow]
+    grouping: NotRequired[GroupsSummary]
+    on_cluster: NotRequired[ClusterSummary]
+
+
+def graph_summary(graph: ComputationGraph, kind: str | None) -> GraphSummary:
     """Sizes, times and op types of a graph.
 
     Args:
@@ -51,7 +109,7 @@ def graph_summary(graph: ComputationGraph, kind: str | None) -> dict[str, Any]:
     }
 
 
-def groups_summary(graph: ComputationGraph, grouping: Grouping, kind: str | None) -> dict[str, Any]:
+def groups_summary(graph: ComputationGraph, grouping: Grouping, kind: str | None) -> GroupsSummary:
     """How many groups a grouping makes, how even they are, what lies between them.
 
     Args:
@@ -76,7 +134,7 @@ def groups_summary(graph: ComputationGraph, grouping: Grouping, kind: str | None
     }
 
 
-def cluster_summary(problem: PlacementProblem, base: Baseline) -> dict[str, Any]:
+def cluster_summary(problem: PlacementProblem, base: Baseline) -> ClusterSummary:
     """What a cluster can make of a graph: bounds, and the best single device."""
     single = base.single
     devices, counts = np.unique(single.devices, return_counts=True)
@@ -114,7 +172,7 @@ def _on_one(graph: ComputationGraph, kind: str | None, grouping: Grouping) -> Pl
     return PlacementProblem(replace(graph, op_seconds={name: column}), device, grouping)
 
 
-def _types(graph: ComputationGraph, column: Floats) -> list[dict[str, Any]]:
+def _types(graph: ComputationGraph, column: Floats) -> list[TypeRow]:
     names, index, counts = np.unique(graph.op_types, return_inverse=True, return_counts=True)
     time = np.bincount(index, weights=_finite(column))
     total = float(time.sum())

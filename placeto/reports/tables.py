@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from rich import box
@@ -11,10 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from placeto.reports.evaluation import EvaluationRow, geometric_means
-from placeto.reports.rows import CandidateRow, DeviceRow, PlacementRow
+from placeto.reports.rows import (
+    CalibrationRow,
+    CandidateRow,
+    DeviceRow,
+    Listing,
+    MeasureRow,
+    PlacementRow,
+)
+from placeto.reports.summary import ClusterSummary, GraphSummary, GroupsSummary
 from placeto.support.units import format_bytes, format_seconds
-
-Row = Mapping[str, Any]
 
 
 def compare_table(rows: Sequence[PlacementRow]) -> Table:
@@ -81,7 +86,7 @@ def placement_table(row: PlacementRow) -> Table:
     return _pairs(pairs)
 
 
-def measurement_table(row: Row) -> Table:
+def measurement_table(row: MeasureRow) -> Table:
     """A placement that was run: the time of its steps."""
     low, high = row["interval"]
     return _pairs(
@@ -97,7 +102,7 @@ def measurement_table(row: Row) -> Table:
     )
 
 
-def _conduct(row: Row) -> str:
+def _conduct(row: MeasureRow) -> str:
     """Whether the order was kept and how long tensors waited, in one line."""
     waits = "none is sent"
     if row["send_wait"] is not None:
@@ -183,7 +188,7 @@ def _cluster_evaluation(policy: str, cluster: str, rows: Sequence[EvaluationRow]
     return table
 
 
-def calibration_tables(row: Row) -> list[Table]:
+def calibration_tables(row: CalibrationRow) -> list[Table]:
     """What was measured of a cluster; see `placeto calibrate --json`."""
     devices = _table(
         "", ["device", "kind", "overhead an op", "overhead a step"], left=("device", "kind")
@@ -243,7 +248,7 @@ def device_table(rows: Sequence[DeviceRow]) -> Table:
     return table
 
 
-def graph_tables(summary: Row) -> list[Table]:
+def graph_tables(summary: GraphSummary) -> list[Table]:
     """A graph: sizes, seconds a device kind, op types; see `graph_summary`."""
     pairs = {
         "graph": summary["graph"],
@@ -274,7 +279,7 @@ def graph_tables(summary: Row) -> list[Table]:
     return [_pairs(pairs), types]
 
 
-def groups_table(summary: Row) -> Table:
+def groups_table(summary: GroupsSummary) -> Table:
     """A grouping; see `groups_summary`."""
     imbalance = summary["time_imbalance"]
     times = "" if imbalance is None else f", {imbalance:.3g} times the mean"
@@ -288,7 +293,7 @@ def groups_table(summary: Row) -> Table:
     )
 
 
-def cluster_table(summary: Row) -> Table:
+def cluster_table(summary: ClusterSummary) -> Table:
     """What a cluster can make of a graph; see `cluster_summary`."""
     nowhere = summary["infeasibility"]
     peak = format_peak(
@@ -309,45 +314,45 @@ def cluster_table(summary: Row) -> Table:
     )
 
 
-def list_tables(listing: Mapping[str, Sequence[Row]]) -> list[Table]:
+def list_tables(listing: Listing) -> list[Table]:
     """What ships with the package; the tables of `list`."""
     graphs = _table("graphs", ["name", "ops", "groups", "kind", "source"], right=("ops", "groups"))
-    for row in listing["graphs"]:
+    for graph in listing["graphs"]:
         graphs.add_row(
-            row["name"],
-            str(row["ops"]),
-            str(row["groups"]),
-            row["kind"] or "-",
-            row["source"] or "-",
+            graph["name"],
+            str(graph["ops"]),
+            str(graph["groups"]),
+            graph["kind"] or "-",
+            graph["source"] or "-",
         )
     families = _table("families", ["name", "graphs", "what they are"], right=("graphs",))
-    for row in listing["families"]:
-        families.add_row(row["name"], str(sum(row["graphs"].values())), row["summary"])
+    for family in listing["families"]:
+        families.add_row(family["name"], str(sum(family["graphs"].values())), family["summary"])
     clusters = _table("clusters", ["name", "devices", "source"])
     clusters.expand = True
     devices, source = clusters.columns[1:]
     devices.max_width = 28
     # One line of the source: what does not fit is cut, --json has it whole.
     source.ratio, source.no_wrap, source.overflow = 1, True, "ellipsis"
-    for row in listing["clusters"]:
+    for cluster in listing["clusters"]:
         clusters.add_row(
-            row["name"],
+            cluster["name"],
             ", ".join(
                 f"{count} {kind} {format_bytes(size)}"
                 for (kind, size), count in Counter(
-                    (device["kind"], device["memory_bytes"]) for device in row["devices"]
+                    (device["kind"], device["memory_bytes"]) for device in cluster["devices"]
                 ).items()
             ),
-            " ".join(row["source"].split()),
+            " ".join(cluster["source"].split()),
         )
     placers = _table("placers", ["name", "what it does"])
-    for row in listing["placers"]:
-        placers.add_row(row["name"], row["summary"])
+    for placer in listing["placers"]:
+        placers.add_row(placer["name"], placer["summary"])
     tables = [graphs, families, clusters, placers]
     if listing["policies"]:
         policies = _table("policies", ["name"])
-        for row in listing["policies"]:
-            policies.add_row(row["name"])
+        for policy in listing["policies"]:
+            policies.add_row(policy["name"])
         tables.append(policies)
     return tables
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -43,6 +43,19 @@ _SMALLEST = (1, 4)
 _EXCHANGE_EFFORT = Effort(warm_up=5, steps=30)
 
 
+class Check(TypedDict):
+    """A graph on one device: see `Calibration.checks`."""
+
+    graph: str
+    device: str
+    measured: float
+    kernels: float
+    stretch: float
+    again: float
+    predicted: float
+    tries: int
+
+
 @dataclass(frozen=True)
 class Calibration:
     """What was measured.
@@ -63,7 +76,7 @@ class Calibration:
     graphs: tuple[ComputationGraph, ...]
     launches: Mapping[str, StepOverheads]
     fits: tuple[ChannelFit, ...]
-    checks: tuple[Mapping[str, Any], ...]
+    checks: tuple[Check, ...]
 
 
 def calibrate(
