@@ -79,7 +79,6 @@ measured: $(INSTALLED)
 	$(BIN)/python -m benchmarks.runtime
 	$(BIN)/python -m benchmarks.fidelity
 	$(BIN)/python -m benchmarks.win
-	$(BIN)/python -m benchmarks.measured_groups
 	$(BIN)/python -m benchmarks.measured_training
 	$(BIN)/python -m benchmarks.readme
 
@@ -110,10 +109,9 @@ transfer-policies: families
 	$(foreach family,$(FAMILIES),$(TRAIN) --graphs $(filter-out $(family),$(FAMILIES)) \
 		--updates 1600 --imitation 0.5 --output build/transfer/without-$(patsubst family:%,%,$(family)) &&) true
 
-# What one, two and four workers of Ray gain, and what it costs if they are killed.
+# What one, two and four workers of Ray gain.
 ray: $(INSTALLED)
 	$(BIN)/python -m benchmarks.ray_scaling
-	$(BIN)/python -m benchmarks.ray_faults
 
 # The pictures of a report.
 report-pictures: $(INSTALLED) $(VENV)/browser

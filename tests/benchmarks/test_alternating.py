@@ -49,38 +49,6 @@ def test_there_and_back(monkeypatch):
     assert [each["foreign"] for each in rows[0]["runs"]] == [0.0, 0.0, 0.0]
 
 
-def test_it_goes_on_where_it_was_stopped(monkeypatch):
-    runtime = Pretended(monkeypatch)
-    rows = [row_of("a", [0, 1]), row_of("b", [1, 0]), row_of("c", [1, 1])]
-    for count, _ in enumerate(run(runtime, rows, 2), 1):
-        if count == 4:
-            break
-    assert [len(row["runs"]) for row in rows] == [1, 1, 2]
-    runtime.seen.clear()
-    assert [row["label"] for row in run(runtime, rows, 2)] == ["b", "a"]
-
-
-def test_each_row_is_run_by_its_runtime(monkeypatch):
-    seen = []
-
-    def run(runtime, problem, runnable, devices, effort):
-        seen.append((runtime, devices.tolist()))
-        return {"samples": [1.0], "foreign": 0.0, "reason": ""}
-
-    monkeypatch.setattr(alternating, "_quiet", run)
-    rows = [row_of("a", [0, 1]), row_of("a", [0, 1], "before"), row_of("b", [1, 1], "before")]
-    runtimes = {"now": "new", "before": "old"}
-    list(alternate(runtimes, PROBLEM, None, rows, Alternation(1, EFFORT)))
-    assert seen == [("new", [0, 1]), ("old", [0, 1]), ("old", [1, 1])]
-
-
-def test_what_cannot_be_run_is_not_run_again(monkeypatch):
-    runtime = Pretended(monkeypatch, reasons={(0, 1): "worker 1 was killed"})
-    rows = [row_of("a", [0, 1]), row_of("b", [1, 0])]
-    assert [row["label"] for row in run(runtime, rows, 2)] == ["a", "b", "b"]
-    assert (rows[0]["reason"], rows[0]["runs"]) == ("worker 1 was killed", [])
-
-
 @pytest.mark.parametrize(
     ("foreign", "tries", "kept"),
     [([0.04], 1, 0.04), ([0.5, 0.01], 2, 0.01), ([0.2, 0.5, 0.0], 2, 0.2)],

@@ -1,12 +1,7 @@
-from dataclasses import replace
-
 import pytest
 
 from benchmarks import fidelity
-from benchmarks.alternating import row_of
-from benchmarks.held import Cost
-from benchmarks.splits import branches_apart, layer_of_group, splits
-from placeto import PlacementProblem, simulate
+from benchmarks.splits import splits
 from tests.builders import make_cluster, make_graph, make_problem
 
 # Two branches between `start` and `loss`, and back: 2 s each way on either branch.
@@ -84,41 +79,3 @@ def test_splits_are_named_and_on_both_devices():
     assert by_label["cut at 0.5"] == [0, 0, 0, 0, 1, 1, 1]
     # Depths 0 1 1 2 1 1 0: start and d_start are the first layer.
     assert by_label["layer cut at 0.2"] == [0, 1, 1, 1, 1, 1, 0]
-
-
-def test_layers_go_with_their_gradients():
-    layer = layer_of_group(PROBLEM)
-    names = PROBLEM.graph.op_names
-    rank = dict(zip(names, layer.tolist(), strict=True))
-    assert {rank["start"], rank["d_start"]} == {0, 1}
-    assert rank["loss"] == 6
-
-
-def test_branches_are_apart():
-    # One window of all is connected; without start and loss there are four parts.
-    assert set(branches_apart(PROBLEM, 1).tolist()) == {0}
-    free = make_graph({"a": 3, "b": 2, "c": 2}, [])
-    devices = branches_apart(PlacementProblem(free, make_cluster(2), "none"), 1)
-    assert devices.tolist() == [0, 1, 1]
-
-
-def test_no_placement_is_measured_twice():
-    plan = replace(fidelity.QUICK, budget_seconds=0.1, every=1)
-    found = list(fidelity.placements(plan, PROBLEM))
-    assert len({split.devices.tobytes() for split in found}) == len(found)
-    assert [split.label for split in found[:2]] == ["all on 0", "all on 1"]
-    some = list(fidelity.placements(replace(plan, every=5), PROBLEM))
-    splits_of = [[each.label for each in few if each.family != "placer"] for few in (found, some)]
-    assert splits_of[1] == [*splits_of[0][:2], *splits_of[0][2::5]]
-
-
-def test_predictions_are_the_simulator_s(tmp_path):
-    rows = [row_of("split", [0, 0, 1, 1, 1, 0, 0], family="cut")]
-    rows[0]["runs"] = [{"samples": [3.0, 5.0]}, {"samples": [4.0, 9.0, 1.0]}]
-    rows.append(row_of("failed", [0] * 7, family="cut") | {"reason": "worker 1 was killed"})
-    free = Cost((0.0, 0.0), (0.0, 0.0))
-    split, failed = fidelity.with_predictions(PROBLEM, rows, free)
-    assert split["measured"] == 4.0
-    assert split["predicted"] == simulate(PROBLEM, [0, 0, 1, 1, 1, 0, 0]).step_time
-    assert (split["transfers"], split["bytes"]) == (4, 4)
-    assert (failed["measured"], failed["predicted"], failed["transfers"]) == (None, 11.0, 0)

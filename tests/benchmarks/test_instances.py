@@ -6,18 +6,12 @@ import pytest
 from benchmarks.families import FAMILIES
 from benchmarks.instances import (
     NAMES,
-    NEAR,
     RESULTS,
-    SEARCH_SECONDS,
-    SEEDS,
-    Instance,
-    Search,
     instance,
     instances,
     optima,
 )
 from placeto import PlacementProblem, place, simulate
-from placeto.placers import PLACERS, Incumbent
 from placeto.simulation import simulate_many
 
 ROWS = {row["instance"]: row for row in json.loads(RESULTS.read_text())["rows"]}
@@ -40,13 +34,6 @@ def test_thirty_names_of_six_families():
     assert len(set(NAMES)) == 30
     assert {name.split("-")[0] for name in NAMES} == set(FAMILIES)
     assert max(problem.num_groups for _, problem in found) <= 12
-
-
-def test_the_name_decides():
-    first, second = (Instance("fork-12-two-tight", instance("fork-12-two-tight")) for _ in "ab")
-    assert first.problem.graph == second.problem.graph
-    assert first.problem.cluster == second.problem.cluster
-    assert first.problem.graph != instance("fork-12-two-ample").graph
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,29 +65,3 @@ def test_they_are_worth_solving():
     assert any(abs(gain) < 1e-8 for gain in gains["single"])
     devices_used = [len(set(row["placement"])) for row in ROWS.values()]
     assert set(devices_used) == {1, 2, 3, 4}
-
-
-@pytest.mark.parametrize("method", SEARCH_SECONDS)
-def test_searches_came_as_near_to_the_optimum_as_stated(method):
-    gaps = {}
-    for name, row in ROWS.items():
-        own = [Search(**found) for found in row["searches"] if found["method"] == method]
-        assert [found.seed for found in own] == list(SEEDS)
-        gaps[name] = [found.gap for found in own]
-    assert list(gaps) == list(NAMES)
-    assert min(map(min, gaps.values())) > -1e-8
-    if method == "annealing":
-        assert max(map(max, gaps.values())) < 1e-8
-    assert max(map(max, gaps.values())) <= NEAR
-
-
-@pytest.mark.parametrize(("method", "placements"), LEARNED.items())
-@pytest.mark.parametrize("name", ["layered-12-two-unequal", "training-12-two-tight"])
-def test_training_comes_near_the_optimum(method, placements, name):
-    """By a clock that counts evaluated placements: the same on every machine."""
-    incumbent = Incumbent(instance(name), budget_seconds=placements)
-    incumbent.clock, incumbent.started = lambda: incumbent.evaluations, 0
-    placer = PLACERS[method]
-    placer.run(incumbent, np.random.default_rng(0), placer.config.default)
-    assert incumbent.feasible
-    assert incumbent.step_time < (1 + NEAR) * optima()[name]

@@ -1,10 +1,6 @@
-import json
 import math
-from dataclasses import replace
 
-import pytest
-
-from benchmarks.one_core import SEARCHES, side_by_side
+from benchmarks.one_core import SEARCHES
 from benchmarks.papers import page, study
 from benchmarks.papers.published import (
     FROM_ONE_DEVICE,
@@ -12,7 +8,6 @@ from benchmarks.papers.published import (
     Column,
     Table,
 )
-from benchmarks.papers.study import Plan
 from placeto.placers import PLACERS
 
 PAIR = Table(
@@ -67,57 +62,6 @@ def test_reductions_are_those_that_the_papers_print():
             other = min(time for method, time in column.seconds.items() if method != each.key)
             found = {other / learned - 1, 1 - learned / other}  # either way of saying it
             assert any(abs(100 * share - percent) < 3.1 for share in found), (column, found)
-
-
-def test_runs_of_a_plan():
-    plan = Plan([PAIR, PAIR], seconds=2, seeds=3)
-    names = [(each["method"], each["seed"]) for each in plan.runs()]
-    assert len(set(names)) == len(names) == 1 + 3 * (len(SEARCHES) + 1)
-    assert ("single", 1) not in names
-    assert ("placeto-2019", 2) in names
-    assert (FROM_ONE_DEVICE, 2) in names
-
-
-def test_a_run_that_was_done_is_not_done_again(tmp_path):
-    plan, path = Plan([PAIR], seconds=1, seeds=1), tmp_path / "papers.json"
-    asked = []
-
-    def backwards_until_interrupted(runs):
-        for number, each in enumerate(reversed(runs)):
-            if number == 2 and not asked[2:]:
-                raise KeyboardInterrupt
-            asked.append(each["method"])
-            yield {**run(each["method"], 1.0), "budget_seconds": 1}
-
-    with pytest.raises(KeyboardInterrupt):
-        study.conduct(plan, path, backwards_until_interrupted)
-    assert len(json.loads(path.read_text())["runs"]) == 2
-    asked.append("again")
-    found = study.conduct(plan, path, backwards_until_interrupted)
-    methods = list(PAIR.methods)
-    assert asked == [*methods[:-3:-1], "again", *methods[-3::-1]]
-    assert [each["method"] for each in found] == methods
-    assert json.loads(path.read_text())["runs"] == found
-    assert study.conduct(plan, path, backwards_until_interrupted) == found
-    assert len(asked) == len(methods) + 1
-
-
-def test_runs_side_by_side():
-    plan = Plan([replace(PAIR, methods=("single", "expert", "random"))], seconds=1, seeds=2)
-    found = {
-        (each["method"], each["seed"]): each for each in side_by_side(study.perform, [*plan.runs()])
-    }
-    assert set(found) == {("single", 0), ("expert", 0), ("random", 0), ("random", 1)}
-    alone = study.perform(next(plan.runs()))
-    assert found["single", 0]["step_time"] == alone["step_time"]
-
-
-def test_a_run(monkeypatch):
-    done = study.perform(next(Plan([PAIR], seconds=1, seeds=1).runs()))
-    assert done["method"] == "single"
-    assert done["lower_bound"] < done["step_time"] == done["trace"][-1][2]
-    nothing = study.perform({**done, "method": "cpu"})
-    assert "no device of kind cpu" in nothing["note"]
 
 
 def test_placements_to_the_same_step_time():

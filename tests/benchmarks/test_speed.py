@@ -3,10 +3,8 @@ import pytest
 
 from benchmarks.speed import reference
 from benchmarks.speed.environment import episode
-from benchmarks.speed.figures import number
 from benchmarks.speed.grappler import grappler
 from benchmarks.speed.reference import ReferenceEnv, reference_outcomes
-from benchmarks.speed.timing import times
 from benchmarks.synthetic import synthetic_graph
 from placeto import PlacementProblem, load_cluster, load_graph, simulate
 from placeto.envs import DevicePlacementEnv, DevicePlacementVectorEnv
@@ -14,19 +12,6 @@ from placeto.heuristics.initial import all_on, random_placement
 from placeto.simulation import simulate_many
 
 GRAPH = synthetic_graph(200)
-
-
-def test_fastest_and_median_of_each_thing() -> None:
-    assert times([3.0, 1.0, 2.0]) == (1, 2, 3)
-    assert times([[1.0, 9.0], [2.0, 8.0], [6.0, 7.0]]) == (4, 5, 3)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.012345, "0.0123"), (1, "1.00"), (99.96, "100"), (12345.6, "12,300"), (0, "0")],
-)
-def test_three_digits(value: float, text: str) -> None:
-    assert number(value) == text
 
 
 def test_reference_is_an_evaluator_like_the_simulator() -> None:

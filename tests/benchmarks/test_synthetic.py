@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from benchmarks.synthetic import synthetic_graph
-from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, simulate
+from placeto import load_graph
 from placeto.grouping import colocation_groups
-from placeto.heuristics.initial import expert_placement
 
 
 @pytest.mark.parametrize("num_ops", [100, 101, 9_999, 80_000])
@@ -45,14 +44,3 @@ def test_gradients_share_the_group_of_their_op() -> None:
 def test_the_seed_decides() -> None:
     assert synthetic_graph(500, seed=3) == synthetic_graph(500, seed=3)
     assert synthetic_graph(500, seed=3) != synthetic_graph(500, seed=4)
-
-
-@pytest.mark.parametrize("cluster", ["k80x4", "k80x4-cpu"])
-def test_fits_on_the_presets(cluster: str) -> None:
-    problem = PlacementProblem(synthetic_graph(20_000), load_cluster(cluster))
-    assert simulate(problem, expert_placement(problem)).feasible
-
-
-def test_too_few_ops() -> None:
-    with pytest.raises(PlacetoError, match="a synthetic graph of 99 ops: expected at least 100"):
-        synthetic_graph(99)

@@ -4,13 +4,10 @@ import pytest
 
 from benchmarks.transfer import page
 from benchmarks.transfer.__main__ import FOLDER, PLANNED
-from benchmarks.transfer.plot import distribution, draw
 from benchmarks.transfer.points import (
     duels,
-    headline,
     points,
     ratios,
-    searched,
 )
 from benchmarks.transfer.results import read_results
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY
@@ -77,14 +74,6 @@ def test_best_known_and_headroom():
     assert of(method="heft")[1].step_time == math.inf
 
 
-def test_where_no_single_device_fits_there_is_headroom():
-    document = {"runs": [run("single", None), run("etf", 5.0), {**run("cpu", None), "note": "no"}]}
-    etf = next(point for point in points(document) if point.method == "etf")
-    assert etf.has_headroom
-    assert len(points(document)) == 2
-    assert points({"runs": [run("single", None)]}) == []
-
-
 def test_ratios_are_of_geometric_means_over_runs_of_one_problem():
     found = ratios(of(family="ptb", cluster="k80x2"), GREEDY, "etf")
     assert list(found.values()) == pytest.approx([math.sqrt(5 * 7.2) / 6, 10 / 12])
@@ -124,24 +113,3 @@ def test_the_page_is_that_of_the_results():
     document = read_results(FOLDER / "transfer.json")
     assert (FOLDER / "transfer.md").read_text() == page.page(document, PLANNED)
     assert (FOLDER / "transfer_short.md").read_text() == page.summary(document)
-
-
-def test_headline():
-    assert headline(POLICIES) == ["one", "two"]
-
-
-def test_the_distribution_ends_below_one_where_something_does_not_fit():
-    assert distribution([1.5, math.inf, 1.0, 1.2]) == ([1.0, 1.0, 1.2, 1.5], [0.0, 0.25, 0.5, 0.75])
-
-
-def test_what_was_searched():
-    assert {p.problem[1] for p in searched(points(DOCUMENT))} == {"ptb_0", "ptb_1"}
-    assert {p.cluster for p in searched(points(DOCUMENT))} == {"k80x2"}
-    none = points({"runs": RUNS[:4]})
-    assert searched(none) == none
-
-
-def test_the_picture(tmp_path):
-    pytest.importorskip("matplotlib")
-    draw(DOCUMENT, tmp_path / "transfer.png")
-    assert (tmp_path / "transfer.png").read_bytes().startswith(b"\x89PNG")

@@ -2,14 +2,11 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.transfer import __main__ as command
 from benchmarks.transfer import study
-from benchmarks.transfer.results import read_results, write_results
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, HEURISTICS, REFINED, Plan
 from benchmarks.transfer.study import test_graphs as graphs_of
 from placeto.envs import generator
@@ -84,40 +81,6 @@ def test_what_a_plan_has_to_do(folders):
     assert last == ["auto", "annealing"] * 2
 
 
-def test_a_run_that_was_done_is_not_done_again(tmp_path, folders):
-    path = tmp_path / "transfer.json"
-    plan = Plan({"all": folders["all"]}, ["ptb"], ["k80x2"], ["auto"], 1, (), ())
-    asked = []
-
-    def until_interrupted(plan, wanted):
-        if len(asked) == 3:
-            asked.append("interrupted")
-            raise KeyboardInterrupt
-        asked.append(wanted["method"])
-        return {**wanted, "note": "", "step_time": 1.0, "feasible": True, "wall_seconds": 0.1}
-
-    with pytest.raises(KeyboardInterrupt):
-        study.conduct(plan, path, until_interrupted)
-    assert len(read_results(path)["runs"]) == 3
-    done = study.conduct(plan, path, until_interrupted)
-    methods = [*HEURISTICS, GREEDY, BEST_OF, REFINED]
-    assert asked == [*methods[:3], "interrupted", *methods[3:]]
-    assert read_results(path) == done
-    # Another plan's runs come on top, and those that are there stay.
-    wider = study.conduct(replace(plan, graphs=2), path, until_interrupted)
-    assert wider["runs"][: len(methods)] == done["runs"]
-    assert len(wider["runs"]) == 2 * len(methods)
-    assert study.conduct(plan, path, until_interrupted)["runs"] == wider["runs"]
-
-
-def test_results_of_another_policy_of_the_same_name(tmp_path, folders):
-    path = tmp_path / "transfer.json"
-    old = {"all": {**study.card(folders["all"]), "digest": "other"}}
-    write_results(path, {"policies": old, "runs": []})
-    with pytest.raises(SystemExit, match="has results of another policy all; give this one"):
-        study.conduct(Plan({"all": folders["all"]}, ["ptb"], ["k80x2"], ["auto"], 1), path)
-
-
 @pytest.mark.parametrize("key", ["problems", "validation"])
 def test_a_policy_that_has_seen_a_test_graph(tmp_path, folders, key):
     seen = Path(folders["all"])
@@ -159,29 +122,3 @@ def test_a_whole_small_study(tmp_path, folders, monkeypatch):
     assert by_method["annealing"]["wall_seconds"] < 5
     assert told[-1].policy == folders["all"]
     assert document["policies"]["all"]["families"] == sorted(FAMILIES)
-
-
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        ("--families nope", "family:nope: no such family"),
-        ("--clusters nope", "nope: no such file, and no bundled name"),
-        ("--groups 0", "--groups 0: expected papers, auto, or a whole number from 1"),
-        ("--groups few", "--groups few: expected papers, auto"),
-        ("--policy nope", "nope: no run directory, and no bundled policy"),
-        ("--policy =placeto", "--policy =placeto: expected NAME=DIR"),
-        ("--budgets nan", "--budgets nan: expected seconds, more than 0"),
-        ("--budgets 1 0", "--budgets 0.0: expected seconds, more than 0"),
-        ("--placements -5", "--placements -5: expected a whole number from 1"),
-        ("--graphs-per-family 99", "--graphs-per-family 99: expected a whole number from 0 to 8"),
-        ("--searching 2", "--searching 2: expected a whole number from 0 to 1"),
-    ],
-)
-def test_options_that_cannot_be_are_one_line_before_anything_is_run(
-    capsys, monkeypatch, argv, says
-):
-    monkeypatch.setattr(command, "run", lambda *arguments: pytest.fail("too late"))
-    with pytest.raises(SystemExit) as stop:
-        command.main(argv.split())
-    assert stop.value.code == 2
-    assert says in capsys.readouterr().err.splitlines()[-1]
