@@ -1,6 +1,5 @@
 import copy
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +86,6 @@ def test_there_and_back(cluster: Cluster) -> None:
     assert from_document(yaml.safe_load(text), "here") == cluster
 
 
-def test_device_index() -> None:
-    cluster = from_document(yaml.safe_load(VALID), "here")
-    assert [cluster.device_index(name) for name in ("gpu0", "gpu1", "1", 0)] == [0, 1, 1, 0]
-    for name in ("gpu2", "2", "-1", "²", ""):
-        with pytest.raises(PlacetoError, match=r"there is no device '.*'; devices: gpu0, gpu1"):
-            cluster.device_index(name)
-
-
 CHANNEL = {"name": "more", "from": ["gpu0"], "to": ["gpu1"], "bandwidth": "1GB/s"}
 
 
@@ -166,49 +157,6 @@ def test_launch_by_hand() -> None:
         assert from_document(yaml.safe_load(yaml.safe_dump(to_document(each))), "h") == each
 
 
-def test_devices_of_one_process() -> None:
-    names = {"a": "/device:GPU:0", "b": "/job:localhost/replica:0/task:0/device:GPU:1"}
-    cluster = from_document(launched(None, **names), "here")
-    assert [str(device) for device in cluster.tensorflow_devices()] == [
-        f"/job:localhost/replica:0/task:0/device:GPU:{index}" for index in range(2)
-    ]
-    for text, message in [
-        (None, "device 'b': tensorflow is missing, so it cannot be run"),
-        ("GPU:1", "device 'b': tensorflow is 'GPU:1', expected a name such as /device:CPU:0"),
-        ("/device:GPU:0", "device 'b': tensorflow is '/device:GPU:0', as is that of 'a'"),
-        ("/job:worker/task:1/device:CPU:0", "of another process, but the cluster has no launch"),
-    ]:
-        other = from_document(launched(None, a="/device:GPU:0", b=text), "here")
-        with pytest.raises(PlacetoError, match=re.escape(message)):
-            other.tensorflow_devices()
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        (launched("here"), "launch is 'here', expected local, or a job's addresses such as"),
-        (launched({}), "launch is {}, expected local"),
-        (launched({"worker": []}), "launch: worker is [], expected a list of host:port"),
-        (launched({"1": ["h:1"]}), "launch: job '1' is not a name such as worker"),
-        (launched({"worker": ["host"]}), "launch: worker: address 'host' is not host:port"),
-        (launched({"worker": ["host:0"]}), "launch: worker: address 'host:0' is not host:port"),
-        (launched({"worker": ["h:65536"]}), "launch: worker: address 'h:65536' is not host:port"),
-        (launched({"worker": ["h:1"]}), "device 'b': tensorflow is '/job:worker/task:1/device:"),
-        (launched({"master": ["h:1"]}), "but launch has 0 addresses of job 'worker'"),
-        (launched("local", b=None), "device 'b': tensorflow is missing, so it cannot be run"),
-        (launched("local", b="/device:CPU:0"), "which names no job and task; give a name such"),
-        (launched("local", b="/job:worker/task:0/device:CPU:0"), "as is that of 'a'; each needs"),
-        (launched("local", b="/job:worker/task:2/device:CPU:0"), "no device is of task 1 of job"),
-    ],
-)  # fmt: skip
-def test_invalid_launches(document: Any, message: str) -> None:
-    with pytest.raises(PlacetoError) as caught:
-        from_document(document, "here")
-    assert str(caught.value).startswith("here: ")
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "text",
     ["a: [", "{", "\x00", "a: 2020-13-45", "a: !!int ''", "a: !!float ''", "a: !!timestamp x",
@@ -220,43 +168,6 @@ def test_not_yaml(tmp_path: Path, text: str) -> None:
     with pytest.raises(PlacetoError, match="not valid YAML") as caught:
         load_cluster(tmp_path / "c.yaml")
     assert "\n" not in str(caught.value)
-
-
-def test_keys_that_yaml_merges_do_not_stand_twice(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(
-        "name: pair\ndevices:\n"
-        "  - &one {name: a, kind: k80, memory: 1GiB, launch_overhead: 1us}\n"
-        "  - {<<: *one, name: b}\n"
-        "channels: [{name: c, from: [a, b], to: [a, b], bandwidth: 1GB/s}]\n"
-    )
-    assert [device.name for device in load_cluster(tmp_path / "c.yaml").devices] == ["a", "b"]
-
-
-@pytest.mark.parametrize("text", ["", "7", "[1, 2]", "null"])
-def test_not_a_mapping(tmp_path: Path, text: str) -> None:
-    (tmp_path / "c.yaml").write_text(text)
-    with pytest.raises(PlacetoError, match=r"c\.yaml: expected an object, found"):
-        load_cluster(tmp_path / "c.yaml")
-
-
-@pytest.mark.parametrize(
-    ("device", "channel", "message"),
-    [
-        ({"memory_bytes": -1}, {}, "device 'a': memory_bytes is -1, expected a finite number"),
-        ({"launch_overhead_seconds": -1.0}, {}, "device 'a': launch_overhead_seconds is -1.0"),
-        ({"launch_overhead_seconds": math.nan}, {}, "device 'a': launch_overhead_seconds is nan"),
-        ({}, {"latency_seconds": -1.0}, "channel 'ab': latency_seconds is -1.0"),
-        ({}, {"overhead_seconds": math.inf}, "channel 'ab': overhead_seconds is inf"),
-        ({}, {"bandwidth": -1.0}, "channel 'ab': bandwidth is -1.0"),
-        ({}, {"bandwidth": math.nan}, "channel 'ab': bandwidth is nan"),
-    ],
-)
-def test_constructor(device: dict[str, Any], channel: dict[str, Any], message: str) -> None:
-    a = Device(**({"name": "a", "kind": "k", "memory_bytes": 1} | device))
-    ends: dict[str, Any] = {"sources": ("a", "b"), "destinations": ("a", "b")}
-    ab = Channel(**({"name": "ab", "bandwidth": 1.0} | ends | channel))
-    with pytest.raises(PlacetoError, match=message):
-        Cluster("c", (a, Device("b", "k", 1)), (ab,))
 
 
 def test_shared_channel_serves_every_pair_but_the_diagonal() -> None:

@@ -33,12 +33,6 @@ def test_missing_kind_lists_the_columns() -> None:
     )
 
 
-def test_group_that_can_run_nowhere() -> None:
-    graph, cluster = two_kinds([1, np.inf])
-    with pytest.raises(PlacetoError, match=r"no device can run every op of group 1 \(op 'b'"):
-        PlacementProblem(graph, cluster, "none")
-
-
 def test_allowed_and_pins() -> None:
     graph, _ = two_kinds([1, np.inf])
     channels = make_cluster(2, shared=True).channels
@@ -133,11 +127,3 @@ def test_too_many_groups_to_relate_each_to_each() -> None:
         "graph 'by hand': 20,001 groups are too many to relate each to each, at most 20,000 are "
         "possible; use a coarser grouping, such as auto"
     )
-
-
-def test_whole_seconds_give_float_arrays() -> None:
-    # Ints here would make numba compile the kernel again.
-    cluster = Cluster("c", (Device("d0", "k", 1, launch_overhead_seconds=1),))
-    arrays = PlacementProblem(DIAMOND, cluster).arrays
-    floats = (arrays.launch_overhead, arrays.bandwidth, arrays.latency, arrays.overhead)
-    assert all(array.dtype == np.float64 for array in floats)

@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from email.parser import Parser
 from importlib.metadata import PackageNotFoundError, metadata
@@ -71,15 +70,6 @@ def test_wheel_says_what_it_is(wheel):
     assert "Typing :: Typed" in metadata.get_all("Classifier")
     assert f"{folder}/licenses/LICENSE" in wheel.namelist()
     assert "placeto = placeto.cli:main" in wheel.read(f"{folder}/entry_points.txt").decode()
-
-
-def test_source_distribution_can_be_tested_and_documented(built):
-    with tarfile.open(built[1]) as archive:
-        files = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = ["CHANGELOG.md", "Makefile", "mkdocs.yml", "requirements.lock", "tests/conftest.py"]
-    wanted += ["docs/tutorial.md", "benchmarks/results/placers.md", ".ci/run"]
-    assert [name for name in wanted if name not in files] == []
-    assert package_files() <= files
 
 
 def test_version_stands_in_one_place():

@@ -48,12 +48,6 @@ def test_the_table_is_plain_and_within_the_width(placeto, monkeypatch, columns):
     assert "\x1b" not in result.out
 
 
-def test_methods_in_the_order_asked_for_and_once(placeto):
-    result = placeto("compare", *FORK, "--methods", "etf, single,etf", "--json")
-    assert [row["method"] for row in result.document["rows"]] == ["etf", "single"]
-    assert result.err == ""
-
-
 def test_several_graphs_are_several_tables_and_one_list_of_rows(placeto):
     argv = ("fork.json", "nmt", "--cluster", "mixed.yaml", "--methods", "single,etf")
     document = json.loads(Path("fork.json").read_text())
@@ -73,21 +67,6 @@ def test_several_graphs_are_several_tables_and_one_list_of_rows(placeto):
     shown = placeto("compare", *argv)
     assert "by hand on by hand" in shown.out
     assert "nmt on by hand, 800 groups" in shown.out
-
-
-def test_two_graphs_of_one_name_are_an_error_and_one_given_twice_is_one(placeto):
-    Path("other.json").write_bytes(Path("fork.json").read_bytes())
-    argv = ("compare", "fork.json", "--cluster", "duo.yaml", "--methods", "single,etf", "--json")
-    assert (
-        "two graphs are called 'by hand'" in placeto(*argv[:2], "other.json", *argv[2:]).complaint
-    )
-    rows = placeto(*argv[:2], "fork.json", *argv[2:]).document["rows"]
-    assert [row["method"] for row in rows] == ["single", "etf"]
-
-
-def test_pins_go_to_every_placer(placeto):
-    rows = placeto("compare", *FORK, "--pin", "c=d1", "--pin", "a=d1", "--json").document["rows"]
-    assert all(row["placement"][0] == row["placement"][2] == "d1" for row in rows)
 
 
 def test_ctrl_c_leaves_the_rows_until_then(placeto, monkeypatch):

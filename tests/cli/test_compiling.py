@@ -2,12 +2,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-
-from placeto.cli import compiling
-from placeto.cli.compiling import compiling_beside
 
 FIRST = """
 from pathlib import Path
@@ -30,24 +26,3 @@ def test_a_first_command_finds_the_bounds_compiled_at_its_end(tmp_path: Path) ->
     )
     assert shown.stderr == ""
     assert shown.stdout.split() == ["0", "1"]
-
-
-def test_nothing_is_started_where_it_is_compiled_or_on_one_core(monkeypatch, tmp_path) -> None:
-    def refuse(*arguments, **options):
-        raise AssertionError("started")
-
-    monkeypatch.setattr(subprocess, "Popen", refuse)
-    index = tmp_path / "joins.join_heads-7.nbi"
-    kept = SimpleNamespace(
-        py_func=compiling.join_heads.py_func, stats=SimpleNamespace(cache_path=str(tmp_path))
-    )
-    monkeypatch.setattr(compiling, "join_heads", kept)
-    with pytest.raises(AssertionError, match="started"), compiling_beside():
-        pass
-    index.touch()
-    with compiling_beside():
-        pass
-    index.unlink()
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    with compiling_beside():
-        pass

@@ -61,42 +61,6 @@ def test_what_a_policy_that_guides_finds_is_refined(placeto):
     assert found["best of 4, refined"]["evaluations"] > found["best of 4"]["evaluations"]
 
 
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        (
-            ("--cluster", "duo.yaml", "three.yaml"),
-            "num_devices = 2, but by hand on by hand needs num_devices = 3",
-        ),
-        (("--budget", "0"), "--budget 0.0: expected more than 0"),
-        (("--budget", "nan"), "--budget nan: expected more than 0"),
-        (("--seed", str(2**63)), "expected a whole number from 0, below 2^63"),
-    ],
-)
-def test_what_cannot_be_is_said_before_anything_is_run(placeto, monkeypatch, argv, says):
-    save_cluster(make_cluster(3, memory=100), Path("three.yaml"))
-    monkeypatch.setattr("placeto.cli.evaluate.place", lambda *arguments: pytest.fail("too late"))
-    assert says in placeto(*EVALUATE, *argv).complaint
-
-
-def test_policies_of_other_agents_are_for_one_graph(placeto):
-    argv = ("train", "--agent", "colocrl", *FORK, "--updates", "1", "--episodes", "2", "-o", "co")
-    assert placeto(*argv).status == 0
-    line = placeto("evaluate", "--policy", "co", *FORK).complaint
-    assert "a policy of colocrl is for the graph that it was trained on" in line
-
-
-def test_the_same_seed_gives_the_same_rows(placeto):
-    first, second, other = (
-        placeto(*EVALUATE, "--samples", "2", "--fine-tune", "2", "--seed", seed, "--json").document
-        for seed in (1, 1, 2)
-    )
-    for document in (first, second, other):
-        for row in (*document["rows"], *document["means"]):
-            del row["wall_seconds"]
-    assert first == second != other
-
-
 def test_test_graphs_of_a_family_on_two_clusters(placeto):
     argv = ("--policy", "run", "--graphs", "family:layered", "--cluster", "k80x2", "k40x2")
     few = ("--grouping", "4", "--samples", "1", "--methods", "etf", "-o", "rows.json")
@@ -110,14 +74,6 @@ def test_test_graphs_of_a_family_on_two_clusters(placeto):
         assert len(ratios) == mean["problems"] == 16
         assert mean["ratio"] == pytest.approx(math.prod(ratios) ** (1 / 16))
     assert json.loads(Path("rows.json").read_text()) == document
-
-
-def test_splits_are_apart(placeto):
-    argv = ("--policy", "run", "--graphs", "family:layered", "--cluster", "k80x2")
-    few = ("--grouping", "2", "--samples", "1", "--methods", "etf", "--json")
-    rows = placeto("evaluate", *argv, *few, "--split", "validation").document["rows"]
-    made = {member.name for member in members("layered") if member.split == "validation"}
-    assert {row["graph"] for row in rows} == made
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
@@ -149,12 +105,6 @@ def test_ctrl_c_leaves_the_rows_until_then(placeto, monkeypatch):
     assert [row["method"] for row in result.document["rows"]] == ["single", "etf", "slow"]
     assert result.document["interrupted"] is True
     assert json.loads(Path("rows.json").read_text()) == result.document
-
-
-def test_methods_that_do_not_apply(placeto):
-    save_cluster(make_cluster(2, memory=100), Path("duo.yaml"))
-    complaint = placeto(*EVALUATE, "--methods", "cpu").complaint
-    assert "has no device of kind cpu" in complaint
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
 """`placeto extract family:…`."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from placeto import load_graph
-from placeto.extraction import families
 from placeto.zoo.families import members
 from placeto.zoo.folders import family_graphs
 
@@ -37,14 +34,6 @@ def test_a_family_goes_into_a_folder(placeto):
         "extract: 32 of 32: layered_03",
         "placeto: 1 graphs made; all 32 of family:layered are in layered",
     ]
-
-
-def test_a_family_goes_into_the_cache(placeto, tmp_path):
-    result = placeto("extract", "family:random")
-    assert (result.status, result.out) == (0, "")
-    folder = tmp_path / "cache" / "families" / "random"
-    assert str(folder) in result.err.splitlines()[-1]
-    assert len(family_graphs(folder, "train")) == 20
 
 
 def test_one_graph_of_a_synthetic_family(placeto):
@@ -93,34 +82,3 @@ def test_what_others_made_is_not_replaced(placeto):
     (own / "random_05.json.gz").mkdir()
     line = placeto("extract", "family:random", "-o", "own").complaint
     assert "random_05.json.gz: cannot be replaced" in line
-
-
-def test_ctrl_c_says_how_to_go_on(placeto, monkeypatch):
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(families, "make_family", interrupted)
-    result = placeto("extract", "family:nmt", "-o", "nmt")
-    assert (result.status, result.out) == (130, "")
-    assert result.err == (
-        "placeto: interrupted; the same command goes on with what nmt does not hold yet\n"
-    )
-
-
-def test_families_are_listed(placeto):
-    families = placeto("list", "--json").document["families"]
-    assert {"cifar10", "ptb", "nmt", "transformer", "layered", "series_parallel", "random"} == {
-        row["name"] for row in families
-    }
-    assert all(row["graphs"] == {"train": 20, "validation": 4, "test": 8} for row in families)
-
-
-def test_nothing_of_it_loads_tensorflow(tmp_path):
-    code = (
-        "import sys, placeto.extraction.families\n"
-        "from placeto.cli import main\n"
-        f"main(['extract', 'family:layered', '-o', {str(tmp_path)!r}])\n"
-        "print('tensorflow' in sys.modules, 'keras' in sys.modules)"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert shown.stdout == "False False\n"

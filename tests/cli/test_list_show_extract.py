@@ -4,9 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from placeto import PlacetoError, extraction, load_cluster, load_graph
+from placeto import extraction, load_cluster, load_graph
 from placeto.cli import main
 from placeto.extraction import Extraction
 from placeto.placers import PLACERS
@@ -26,16 +24,6 @@ def test_list_has_what_ships(placeto):
     assert all(row["source"] for row in listing["clusters"])
     assert [row["name"] for row in listing["placers"]] == list(PLACERS)
     assert listing["policies"] == [{"name": "placeto"}]
-
-
-@pytest.mark.parametrize("columns", ["80", "120"])
-def test_list_is_within_the_width(placeto, monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", columns)
-    result = placeto("list")
-    assert result.err == ""
-    assert max(map(len, result.out.splitlines())) <= int(columns)
-    for name in ("inception_v3", "a100x2-v100x2-cpu", "etf"):
-        assert name in result.out
 
 
 def test_show_counts_what_is_in_a_graph(placeto):
@@ -58,18 +46,6 @@ def test_show_counts_what_is_in_a_graph(placeto):
     assert "on_cluster" not in document
 
 
-@pytest.mark.parametrize("value", [{"model": "nmt"}, 4, [1, 2], True])
-def test_show_takes_any_json_for_kind_and_source(placeto, value):
-    document = json.loads(Path("fork.json").read_text())
-    document["meta"] = {"kind": value, "source": value}
-    Path("fork.json").write_text(json.dumps(document))
-    assert placeto("show", "fork.json", "--json").document["source"] == value
-    shown = placeto("show", "fork.json")
-    assert shown.status == 0
-    assert str(value) in shown.out
-    assert "12 s on k" in shown.out
-
-
 def test_show_on_a_cluster_has_bounds_and_the_best_single_device(placeto):
     argv = ("show", "fork.json", "--cluster", "duo.yaml")
     assert placeto(*argv, "--json").document["on_cluster"] == {
@@ -87,57 +63,6 @@ def test_show_on_a_cluster_has_bounds_and_the_best_single_device(placeto):
     }
     best = "d0: 22 s, at most 1.692 times the optimum, fits in memory: 3 B of 100 B"
     assert best in placeto(*argv).out
-
-
-def test_show_says_that_nothing_fits(placeto):
-    document = json.loads(Path("fork.json").read_text())
-    document["ops"]["param_bytes"] = [0, 101, 0, 0]
-    Path("fork.json").write_text(json.dumps(document))
-    argv = ("show", "fork.json", "--cluster", "duo.yaml", "--grouping", "none")
-    why = "no placement fits in memory: group 1 ('b' and what goes with it) needs at least 103 B"
-    assert why in " ".join(placeto(*argv).out.split())
-    shown = placeto(*argv, "--json").document["on_cluster"]
-    assert why in shown["infeasibility"]
-    assert shown["single_device_gap"] is None
-
-
-def test_op_types_are_ranked_by_time_on_the_fastest_kind_of_the_cluster(placeto):
-    assert placeto("show", "nmt", "--json").document["type_kind"] == "h100"
-    argv = ("show", "nmt", "--cluster", "k80x4-cpu", "--json")
-    document = placeto(*argv).document
-    assert document["type_kind"] == "k80"
-    seconds = [row["seconds"] for row in document["types"]]
-    assert seconds == sorted(seconds, reverse=True)
-    assert len(seconds) == 10
-    assert document["types"][0]["type"] == "MatMul"
-    assert sum(row["share"] for row in document["types"]) <= 1 + 1e-12
-
-
-def test_show_of_a_graph_that_some_kind_cannot_run_all_of(placeto):
-    document = json.loads(Path("fork.json").read_text())
-    document["op_seconds"] = {"k": [1, None, 10, 1], "slow": [1, 1, 1, None]}
-    Path("fork.json").write_text(json.dumps(document))
-    shown = placeto("show", "fork.json", "--json").document
-    assert shown["cannot_run"] == {"k": 1, "slow": 1}
-    assert shown["op_seconds"] == {"k": 12.0, "slow": 3.0}
-    assert "k 12 s (cannot run 1 ops)" in placeto("show", "fork.json").out
-
-
-def test_show_of_a_graph_without_costs(placeto):
-    document = json.loads(Path("fork.json").read_text())
-    document["op_seconds"] = {}
-    Path("fork.json").write_text(json.dumps(document))
-    shown = placeto("show", "fork.json", "--json").document
-    assert shown["type_kind"] is None
-    assert shown["grouping"]["time_imbalance"] is None
-    assert placeto("show", "fork.json").status == 0
-
-
-def test_names_are_not_markup(placeto):
-    document = json.loads(Path("fork.json").read_text())
-    document["name"] = "[red]fork[/red] :smile:"
-    Path("fork.json").write_text(json.dumps(document))
-    assert "[red]fork[/red] :smile:" in placeto("show", "fork.json").out
 
 
 class GraphDef:
@@ -168,17 +93,6 @@ def test_extract_writes_the_graph_and_keeps_stdout_clean(folder, monkeypatch, ca
         assert line in captured.err
     assert load_graph("g.json.gz").num_ops == 4
     assert Path("g.graphdef.gz").exists()
-
-
-def test_extract_that_fails_writes_nothing(placeto, monkeypatch, tmp_path):
-    def failing(source, *, progress):
-        raise PlacetoError(f"{source}: no training step")
-
-    monkeypatch.setattr(extraction, "extract", failing)
-    result = placeto("extract", "zoo:any", "-o", "g.json")
-    assert (result.status, result.out) == (2, "")
-    assert result.err == "placeto: error: zoo:any: no training step\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["duo.yaml", "fork.json"]
 
 
 def test_the_bundled_graphs_run_on_every_preset_of_the_papers(placeto):

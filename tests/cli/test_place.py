@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from placeto import (
-    PlacementProblem,
     load_cluster,
     load_graph,
     load_placement,
@@ -21,10 +20,6 @@ PLACE = ("place", *FORK, "--grouping", "none", "--method", "etf")
 def interrupted(incumbent, rng):
     incumbent.progress("one placement so far")
     incumbent.offer([1] * incumbent.problem.num_groups)
-    raise KeyboardInterrupt
-
-
-def interrupted_at_once(incumbent, rng):
     raise KeyboardInterrupt
 
 
@@ -109,21 +104,6 @@ def test_pins_by_number_and_by_op_are_obeyed(placeto, method):
     assert row["placement"][1:] == ["d1", "d0", "d1"]
 
 
-def test_a_pin_of_an_op_pins_its_group(placeto):
-    graph = load_graph("nmt")
-    name = graph.op_names[1000]
-    argv = ("place", "nmt", "--cluster", "k80x4", "--method", "random", "--json")
-    row = placeto(*argv, "--pin", f"{name}=gpu3").document
-    group = PlacementProblem(graph, load_cluster("k80x4")).op_group[1000]
-    assert row["placement"][group] == "gpu3"
-
-
-def test_grouping_bounds_the_number_of_groups(placeto):
-    argv = ("place", *FORK, "--method", "etf", "--json")
-    assert placeto(*argv, "--grouping", "none").document["num_groups"] == 4
-    assert placeto(*argv, "--grouping", "2").document["num_groups"] == 2
-
-
 def test_what_does_not_fit_is_written_said_and_is_status_1(placeto):
     cluster = Path("duo.yaml").read_text().replace("memory: 100", "memory: 2")
     Path("tiny.yaml").write_text(cluster)
@@ -190,44 +170,6 @@ def test_ctrl_c_leaves_the_best_placement_so_far(placeto, slow):
     assert row["placement"] == ["d1"] * 4
 
 
-def test_ctrl_c_before_any_placement_is_one_line(placeto, monkeypatch, tmp_path):
-    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", interrupted_at_once, anytime=True))
-    result = placeto("place", *FORK, "--method", "slow", "-o", "p.json", "--json")
-    assert result.status == 130
-    assert result.out == ""
-    assert result.err == "placeto: interrupted; nothing was found yet\n"
-    assert not Path("p.json").exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["duo.yaml", "fork.json"]
-
-
-def test_a_placer_that_fails_leaves_the_old_file(placeto, monkeypatch):
-    Path("p.json").write_text("old")
-    monkeypatch.setitem(PLACERS, "idle", Placer("idle", "", lambda incumbent, rng: None))
-    result = placeto("place", *FORK, "--method", "idle", "-o", "p.json")
-    assert result.status == 2
-    assert "too short for any placement" in result.err
-    assert Path("p.json").read_text() == "old"
-
-
-ANNEAL = ("place", *FORK, "--grouping", "none", "--method", "annealing", "--budget", "60")
-
-
-def test_an_interrupt_that_numba_made_an_error_of_is_one(placeto, monkeypatch):
-    def run(incumbent, rng):
-        incumbent.offer([1] * incumbent.problem.num_groups)
-        try:
-            raise KeyboardInterrupt
-        except KeyboardInterrupt as error:
-            raise SystemError("returned a result with an exception set") from error
-
-    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", run, anytime=True))
-    result = placeto(*PLACE[:-1], "slow", "--json")
-    assert (result.status, result.document["interrupted"]) == (130, True)
-    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", broken, anytime=True))
-    with pytest.raises(SystemError, match="of its own"):
-        placeto(*PLACE[:-1], "slow")
-
-
 def broken(incumbent, rng):
     raise SystemError("of its own")
 
@@ -288,49 +230,3 @@ def test_a_policy_that_does_not_go_with_the_placer_is_one_line(placeto, argv, sa
     result = placeto("place", "fork.json", *cluster, *argv, "--budget", "1", "-o", "p.json")
     assert says in result.complaint
     assert not Path("p.json").exists()
-
-
-def test_settings_are_obeyed_and_shown(placeto):
-    settings = ("--set", "max_evaluations=40", "--set", "last_temperature=1e-4")
-    row = placeto(*ANNEAL, *settings, "--json").document
-    assert row["settings"] == {"max_evaluations": 40, "last_temperature": 1e-4}
-    assert 40 <= row["evaluations"] < 48
-    shown = placeto(*ANNEAL, *settings).out
-    assert "annealing (max_evaluations=40, last_temperature=0.0001)" in shown
-
-
-def test_the_settings_that_there_are_are_listed(placeto):
-    listed = {row["name"]: row["settings"] for row in placeto("list", "--json").document["placers"]}
-    assert listed["etf"] == {}
-    assert listed["annealing"]["max_evaluations"] is None
-    ablations = {"reward": "improvement", "passing": "rounds", "pooling": "partition"}
-    ablations |= {"traversal": "topological", "algorithm": "reinforce"}
-    assert ablations.items() <= listed["placeto-2019"].items()
-    assert "--set NAME=VALUE" in placeto("place", "--help").out
-
-
-@pytest.mark.parametrize(
-    ("method", "settings", "says"),
-    [
-        ("etf", ["rounds=2"], "etf has no settings; placers with settings: "),
-        ("placeto-2019", ["pasing=none"], "there is no setting 'pasing'; settings: "),
-        ("placeto-2019", ["passing=gat"], "passing is 'gat', expected rounds or sweep or none"),
-        ("placeto-2019", ["rounds=two"], "rounds is 'two', expected a whole number"),
-        (
-            "placeto-2019",
-            ["rounds"],
-            "--set rounds: expected NAME=VALUE; settings of placeto-2019: ep",
-        ),
-        ("placeto-2019", ["rounds="], "--set rounds=: expected NAME=VALUE"),
-        ("placeto-2019", ["=2"], "--set =2: expected NAME=VALUE"),
-        ("placeto-2019", ["rounds=2", "rounds=3"], "--set rounds=3: rounds is set twice"),
-        ("annealing", ["max_evaluations=0"], "max_evaluations is 0, expected 1 or more"),
-    ],
-)
-def test_a_setting_that_cannot_be_is_one_line(placeto, method, settings, says):
-    flags = [part for text in settings for part in ("--set", text)]
-    result = placeto("place", *FORK, "--method", method, *flags)
-    assert result.status == 2
-    assert result.out == ""
-    assert says in result.err
-    assert result.err.count("\n") == 1

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, simulate
+from placeto import PlacementProblem, load_cluster, load_graph, simulate
 from placeto import save_cluster as save
-from placeto.measurement import Measurement, Runtime
+from placeto.measurement import Measurement
 from placeto.placers import PLACERS, Placer
 from tests.measurement.conftest import fitted
 from tests.measurement.pretend import pretend  # noqa: F401 (a fixture)
@@ -67,19 +67,6 @@ def names(devices):
     return [f"worker{device}" for device in devices]
 
 
-@pytest.mark.parametrize("order", ["fifo", "none"])
-def test_the_order_is_the_runtime_s_only_if_asked_for(placeto, problem, monkeypatch, order):
-    edges = []
-
-    def measure(runtime, problem, devices, runnable):
-        edges.append(len(runtime.control(problem, devices)))
-        return Measurement((1.0,))
-
-    monkeypatch.setattr(Runtime, "measure", measure)
-    assert placeto(*ARGV, "--measure", "--order", order).status == 0
-    assert all((count > 0) is (order == "fifo") for count in edges)
-
-
 def test_the_fastest_measured_is_kept(placeto, problem, pretend):  # noqa: F811
     runs = pretend(takes(4.0, 2.0, 3.0, 5.0))
     result = placeto(*ARGV, "--measure", "--json", "-o", "p.json")
@@ -111,13 +98,6 @@ def test_one_device_can_be_the_answer(placeto, problem, pretend):  # noqa: F811
     assert (row["method"], row["found_by"]) == ("steps", "single")
 
 
-def test_the_single_device_is_not_measured_twice(placeto, problem, pretend):  # noqa: F811
-    runs = pretend(takes(4.0))
-    argv = [*ARGV[:-1], "single", "--measure", "--json"]
-    assert placeto(*argv).document["measured_step_time"] == 4.5
-    assert len(runs) == 2
-
-
 def test_what_changes_between_the_runs_is_pooled_and_what_fails_once_is_out(
     placeto,
     problem,
@@ -134,17 +114,6 @@ def test_what_changes_between_the_runs_is_pooled_and_what_fails_once_is_out(
     assert result.document["measured_step_time"] == 3.0
 
 
-def test_what_is_printed(placeto, problem, pretend):  # noqa: F811
-    pretend(takes("worker 1 was killed", 2.0, 3.0))
-    result = placeto(*ARGV, "--measure", "2")
-    assert result.status == 0
-    lines = [" ".join(line.split()) for line in result.out.splitlines()]
-    assert "measured 2.5 s" in lines
-    assert any(line.endswith("2.5 s 2 s and 3 s kept") for line in lines)
-    assert any(line.endswith("- - worker 1 was killed") for line in lines)
-    assert "measured" not in placeto(*ARGV).out
-
-
 def test_where_none_can_be_run_the_search_is_not_lost(placeto, problem, pretend):  # noqa: F811
     pretend(takes("no memory", "none here either"))
     result = placeto(*ARGV, "--measure", "1", "--json", "-o", "p.json")
@@ -157,15 +126,6 @@ def test_where_none_can_be_run_the_search_is_not_lost(placeto, problem, pretend)
     assert saved["placement"] == result.document["placement"]
 
 
-def test_nor_where_the_processes_cannot_be_started(placeto, problem, pretend):  # noqa: F811
-    pretend(takes(PlacetoError("cluster 'local-2': cannot be started")))
-    result = placeto(*ARGV, "--measure", "-o", "p.json")
-    assert result.status == 2
-    assert result.err.endswith("placeto: error: cluster 'local-2': cannot be started\n")
-    saved = json.loads(Path("p.json").read_text())
-    assert saved["placement"] == names(fastest_first(problem)[0])
-
-
 def test_ctrl_c_keeps_the_fastest_until_then(placeto, problem, pretend):  # noqa: F811
     pretend(takes(4.0, 2.0, KeyboardInterrupt()))
     result = placeto(*ARGV, "--measure", "--json")
@@ -173,23 +133,6 @@ def test_ctrl_c_keeps_the_fastest_until_then(placeto, problem, pretend):  # noqa
     assert result.document["interrupted"] is True
     assert result.document["placement"] == names(fastest_first(problem)[1])
     assert len(result.document["measured"]) == 2
-
-
-def test_after_ctrl_c_in_the_search_nothing_is_measured(
-    placeto,
-    problem,
-    pretend,  # noqa: F811
-    monkeypatch,
-):
-    def interrupted(incumbent, rng):
-        incumbent.offer(OFFERED[0])
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(PLACERS, "steps", Placer("steps", "", interrupted))
-    runs = pretend(takes())
-    result = placeto(*ARGV, "--measure", "--json")
-    assert result.status == 130
-    assert (result.document["measured"], runs) == ([], [])
 
 
 @pytest.mark.parametrize(

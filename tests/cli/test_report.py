@@ -1,5 +1,4 @@
 import html
-import json
 import re
 import shlex
 from pathlib import Path
@@ -33,11 +32,6 @@ def test_the_page_is_written_and_what_it_took_is_said(placeto):
     assert "A step takes 13 s on 2 of 2 devices" in page
 
 
-def test_without_it_nothing_more_is_done(placeto):
-    assert placeto(*PLACE, "--json").document["report"] is None
-    assert not list(Path().glob("*.html"))
-
-
 def test_the_command_on_the_page_finds_the_placement_again(placeto):
     argv = (*PLACE, "--method", "random", "--seed", "3", "--pin", "b=d1", "--budget", "5")
     first = placeto(*argv, "--report", "r.html", "--json").document
@@ -64,17 +58,6 @@ def test_where_it_cannot_be_written_the_search_does_not_begin(placeto, never, pa
     assert sorted(path.name for path in Path().iterdir()) == ["duo.yaml", "fork.json"]
 
 
-def test_an_interrupted_search_has_a_report_too(placeto, monkeypatch):
-    def interrupted(incumbent, rng):
-        incumbent.offer([1] * incumbent.problem.num_groups)
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", interrupted, anytime=True))
-    result = placeto("place", *FORK, "--method", "slow", "--report", "r.html")
-    assert result.status == INTERRUPTED
-    assert "<dt>Interrupted</dt><dd>yes</dd>" in Path("r.html").read_text()
-
-
 @pytest.mark.parametrize("method", ["heft", "random"])
 def test_ctrl_c_in_the_report_keeps_the_placement(placeto, monkeypatch, method):
     # Of the placers that the choice is compared with one has found something by then, or nothing.
@@ -90,13 +73,3 @@ def test_ctrl_c_in_the_report_keeps_the_placement(placeto, monkeypatch, method):
     assert result.document["report"] is None
     assert "there is no report" in result.err
     assert sorted(path.name for path in Path().iterdir()) == ["duo.yaml", "fork.json"]
-
-
-def test_a_graph_that_takes_no_time_is_not_searched(placeto, never):
-    document = json.loads(Path("fork.json").read_text())
-    document["op_seconds"] = {
-        kind: [0.0] * len(column) for kind, column in document["op_seconds"].items()
-    }
-    Path("still.json").write_text(json.dumps(document))
-    argv = ("place", "still.json", *FORK[1:], "--method", "never", "--report", "r.html")
-    assert "no op of 'by hand' takes any time" in placeto(*argv).complaint

@@ -12,7 +12,6 @@ from placeto.cli.train import arguments_of
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.placeto.settings import PlacetoConfig
-from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.training import load_policy
 from placeto.zoo.families import members
 from tests.builders import make_cluster
@@ -41,35 +40,11 @@ def test_json_is_one_document(placeto, tmp_path):
         assert (tmp_path / "run" / name).exists()
 
 
-def test_text_says_where_the_run_is_and_stdout_is_empty(placeto):
-    result = placeto(*TRAIN)
-    assert (result.status, result.out) == (0, "")
-    assert result.err.startswith("train: episode 2: by hand mean ")
-    assert "best" in result.err
-    assert "entropy" in result.err
-    assert "left" in result.err
-
-
-def test_settings_reach_the_run(placeto, tmp_path):
-    options = {"seed": 3, "learning_rate": 0.25, "passing": "sweep", "traversal": "random"}
-    flags = [part for key, value in options.items() for part in (f"--{key}", str(value))]
-    assert placeto(*TRAIN, *[flag.replace("_", "-") for flag in flags]).status == 0
-    document = json.loads((tmp_path / "run" / "config.json").read_text())["training"]
-    given = {"updates": 3, "episodes": 2, "rounds": 1} | options
-    assert document == Placeto2019Config(**given).to_document()
-
-
 def test_the_same_command_goes_on(placeto, tmp_path):
     first = placeto(*TRAIN, "--json")
     before = (tmp_path / "run" / "policy.safetensors").read_bytes()
     assert placeto(*TRAIN, "--json").document == first.document
     assert (tmp_path / "run" / "policy.safetensors").read_bytes() == before
-
-
-def test_a_run_on_two_graphs(placeto):
-    argv = ("train", "--graphs", "nmt", "inception_v3", "--cluster", "k80x2", "--grouping", "6")
-    result = placeto(*argv, "-o", "run", "--updates", "2", "--episodes", "2", "--json")
-    assert set(result.document["best_step_time"]) == {"nmt", "inception_v3"}
 
 
 def test_every_graph_on_every_cluster(placeto, tmp_path):
@@ -95,12 +70,6 @@ def test_families_bring_their_validation_graphs(placeto, tmp_path):
     assert [row["graph"] for row in card["validated"]["problems"]] == expected
 
 
-def test_validation_graphs_that_are_named(placeto, tmp_path):
-    assert placeto(*TRAIN, "--validate", "fork.json").status == 0
-    config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert [row["graph"] for row in config["validation"]] == ["by hand"]
-
-
 @pytest.mark.parametrize("agent", ["placeto", "colocrl", "hierarchical"])
 @pytest.mark.parametrize("form", [("--agent", "{}"), ("--agent={}",)])
 def test_each_agent_has_its_own_settings(agent, form):
@@ -114,23 +83,6 @@ def test_each_agent_has_its_own_settings(agent, form):
     }
     assert parsed.training == replace(defaults[agent], updates=3, episodes=2)
     assert parsed.agent == agent
-
-
-def test_a_run_of_another_agent(placeto, tmp_path):
-    argv = TRAIN[:-2]
-    assert placeto(*argv, "--agent", "hierarchical", "--clusters", "2", "--width", "4").status == 0
-    document = json.loads((tmp_path / "run" / "config.json").read_text())["training"]
-    assert document["clusters"] == 2
-
-
-def test_an_interrupt_before_there_is_a_checkpoint_promises_none(placeto, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("placeto.training.run.train", interrupted)
-    result = placeto(*TRAIN)
-    assert (result.status, result.out) == (130, "")
-    assert result.err == "placeto: interrupted; nothing was found yet\n"
 
 
 @pytest.mark.parametrize(

@@ -37,25 +37,8 @@ def test_pages_load_nothing_from_a_network(site):
         assert "url(//" not in style.read_text(), style
 
 
-def test_the_api_says_shapes_and_units(site):
-    api = (site / "api" / "index.html").read_text()
-    for text in ("(num_ops,)", "seconds", "bytes", "PlacetoError"):
-        assert text in api
-    for name in ("ComputationGraph", "PlacementProblem", "place", "simulate", "step_times"):
-        assert f'id="placeto.{name}"' in api
-
-
 def test_everything_that_the_package_offers_is_in_the_api(site):
     import placeto
 
     api = (site / "api" / "index.html").read_text()
     assert [name for name in placeto.__all__ if f'id="placeto.{name}"' not in api] == []
-
-
-def test_results_are_the_files_that_benchmarks_write(site):
-    for page, file in (("placers", "placers"), ("papers", "papers"), ("measured", "fidelity")):
-        table = (ROOT / "benchmarks" / "results" / f"{file}.md").read_text()
-        rows = [line.split("|")[2].strip() for line in table.splitlines() if line.startswith("| `")]
-        built = (site / "results" / page / "index.html").read_text()
-        assert rows
-        assert all(cell in built for cell in rows if "*" not in cell and "`" not in cell), page

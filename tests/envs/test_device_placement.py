@@ -12,7 +12,6 @@ import placeto
 from placeto.cluster import Channel, Cluster, Device
 from placeto.envs import generator
 from placeto.envs.features import node_features, static_features
-from placeto.objective import penalised_time
 from placeto.simulation import simulate, simulate_many
 from tests.builders import make_cluster, make_graph
 
@@ -63,13 +62,6 @@ def test_check_env_has_no_complaints(reward, options):
 def test_every_registered_id_is_checked_above():
     ours = [name for name, spec in gym.registry.items() if "placeto" in str(spec.entry_point)]
     assert ours == ["DevicePlacement-v0"]
-
-
-def test_defaults_are_inception_on_four_k80s():
-    env = gym.make("placeto:DevicePlacement-v0").unwrapped
-    env.reset(seed=0)
-    assert env.problem.graph.name == "inception_v3"
-    assert env.problem.cluster.name == "k80x4"
 
 
 @pytest.mark.parametrize("scale", ["seconds", "relative"])
@@ -217,18 +209,6 @@ def test_best_placement_is_the_best_seen():
     assert best.step_time == infos[-1]["best_step_time"]
 
 
-def test_best_placement_is_as_long_as_the_largest_graph():
-    chain, diamond = generator.chain(), generator.diamond()
-    env = gym.make(
-        "DevicePlacement-v0",
-        graph=[chain.graph, diamond.graph],
-        cluster=chain.cluster,
-        grouping="none",
-    )
-    _, info = env.reset(seed=0, options={"graph": "chain", "placement": [1, 0, 0, 1]})
-    assert info["best_placement"].tolist() == [1, 0, 0, 1, -1, -1]
-
-
 def test_a_forbidden_action_changes_nothing():
     graph = placeto.ComputationGraph(
         name="picky",
@@ -340,62 +320,6 @@ def test_actions_that_are_no_devices(action):
     env.step(np.array(1))
 
 
-class Fails:
-    """An evaluator that raises once when it is told to."""
-
-    failing = False
-
-    def __call__(self, problem, many):
-        if self.failing:
-            self.failing = False
-            raise RuntimeError("once")
-        return simulate_many(problem, many)
-
-
-def test_a_step_whose_evaluator_raised_can_be_repeated():
-    evaluator = Fails()
-    env, sound = make(generator.fork(), evaluator=evaluator), make(generator.fork())
-    for either in (env, sound):
-        either.reset(seed=0)
-        either.step(0)
-        either.step(0)
-    evaluator.failing = True
-    with pytest.raises(RuntimeError, match="once"):
-        env.step(1)
-    found, expected = env.step(1), sound.step(1)
-    assert found[1] == expected[1] > 0
-    np.testing.assert_equal(found[0], expected[0])
-    np.testing.assert_equal(found[4], expected[4])
-
-
-def test_after_a_reset_whose_evaluator_raised_comes_another():
-    evaluator = Fails()
-    env = make(generator.fork(), evaluator=evaluator).unwrapped
-    env.reset(seed=0)
-    evaluator.failing = True
-    with pytest.raises(RuntimeError, match="once"):
-        env.reset(options={"placement": [1, 1, 1, 1]})
-    with pytest.raises(gym.error.ResetNeeded):
-        env.step(0)
-    _, info = env.reset()
-    assert info["step_time"] == pytest.approx(40e-3)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"graph": "resnet"}, "no graph is called 'resnet'"),
-        ({"placement": [0, 1]}, "shape"),
-        ({"placement": [9] * 4}, "device 9"),
-        ({"place": [0] * 4}, "unknown reset option 'place'"),
-    ],
-)
-def test_bad_reset_options(options, message):
-    env = make(generator.fork()).unwrapped
-    with pytest.raises(placeto.PlacetoError, match=message):
-        env.reset(seed=0, options=options)
-
-
 def test_pictures_show_what_is_busy():
     problem = generator.fork()
     env = make(problem, render_mode="rgb_array")
@@ -411,13 +335,6 @@ def test_pictures_show_what_is_busy():
     text.reset(seed=0, options={"placement": [0, 0, 0, 1]})
     assert "step time 30 ms" in text.render()
     assert text.render().count("█" * 18) == 4
-
-
-def test_penalty_is_summed_over_devices():
-    graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 2**30, "b": 2**31})
-    problem = placeto.PlacementProblem(graph, make_cluster(2, memory=2**29), "none")
-    outcomes = simulate_many(problem, np.array([[0, 1]]))
-    assert penalised_time(problem, outcomes, 2.0)[0] == pytest.approx(1.0 + 2.0 * (0.5 + 1.5))
 
 
 def test_a_copy_goes_on_in_another_process(tmp_path):

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import RecordEpisodeStatistics
 
-from placeto import PlacetoError, load_cluster, load_graph
+from placeto import load_cluster
 from placeto.envs import DevicePlacementEnv, DevicePlacementVectorEnv
 from placeto.measurement import Effort, Measurement, MeasuringEvaluator, Runtime
 from tests.envs.side_by_side import assert_same, native, synchronous
@@ -86,13 +85,6 @@ def test_a_placement_that_fails_has_a_finite_reward(pretend):  # noqa: F811
     assert len(runs) == 3
 
 
-def test_options_reach_the_measurement(pretend):  # noqa: F811
-    runs = pretend(balanced)
-    wanted = {"steps": 3, "warm_up": 1, "precision": 0.05, "max_steps": 9, "deadline_seconds": 7.0}
-    gym.make("DevicePlacement-v0", **options(measure_options=wanted)).reset(seed=0)
-    assert runs[0][1] == Effort(**wanted)
-
-
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_many_are_the_single_environments_side_by_side(pretend, mode):  # noqa: F811
     runs = pretend(fails_when_mixed)
@@ -138,39 +130,6 @@ def test_close_ends_the_processes_of_its_own_evaluator_only(pretend, closed, mak
     assert np.ravel(info["steps_measured"]).tolist() == [3]
     other.close()
     assert runtime not in closed
-
-
-def test_an_evaluator_goes_through_wrappers_of_gymnasium(pretend):  # noqa: F811
-    runs = pretend(balanced)
-    evaluate = MeasuringEvaluator(Runtime(options()["cluster"]))
-    env = RecordEpisodeStatistics(gym.make("DevicePlacement-v0", **options(evaluator=evaluate)))
-    env.reset(seed=0)
-    assert env.spec.kwargs["evaluator"] is evaluate
-    assert evaluate.runs == len(runs) == 1
-
-
-@pytest.mark.parametrize("make", [DevicePlacementEnv, DevicePlacementVectorEnv])
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"evaluator": "guess"}, "evaluator is 'guess', expected one of simulate, measure"),
-        ({"measure_options": {"step": 3}}, "there is no 'step'; options: warm_up, steps, "),
-        ({"measure_options": {"steps": 0}}, "steps is 0, expected a number from 1"),
-        (
-            {"evaluator": "simulate", "measure_options": {}},
-            "measure_options are for evaluator='measure', but evaluator is 'simulate'",
-        ),
-        ({"cluster": nameless()}, "tensorflow is missing, so it cannot be run"),
-        (
-            {"graph": replace(load_graph("rnnlm"), meta={})},
-            "graph 'rnnlm': cannot be run: its file does not say which GraphDef",
-        ),
-    ],
-)
-def test_what_cannot_be_measured_is_one_line(make, more, message):
-    with pytest.raises(PlacetoError, match=message) as caught:
-        make(**options(**more))
-    assert "\n" not in str(caught.value)
 
 
 def test_a_real_run(saved):  # noqa: F811

@@ -5,7 +5,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import placeto
 from placeto.envs import DevicePlacementEnv, DevicePlacementVectorEnv, generator
@@ -107,14 +107,6 @@ def test_reset_options_are_for_every_environment_of_the_mask():
     assert observations["node_mask"].sum(axis=1).tolist() == [6, 4, 4]
 
 
-def test_the_options_of_reset_are_left_as_they_are():
-    env = native(2, **toys())
-    env.reset(seed=0)
-    options = {"reset_mask": np.array([True, False]), "graph": "chain"}
-    env.reset(options=options)
-    assert set(options) == {"reset_mask", "graph"}
-
-
 def test_make_vec_takes_it_by_itself():
     env = gym.make_vec("placeto:DevicePlacement-v0", num_envs=3, graph="nmt", cluster="k80x2")
     assert type(env) is DevicePlacementVectorEnv
@@ -167,25 +159,6 @@ def test_a_step_asks_the_evaluator_once_a_problem():
         infos["best_placement"][:, 1] = 0
 
 
-def test_a_step_is_repeated_where_the_evaluator_of_one_problem_raised():
-    failing = []
-
-    def evaluate(problem, many):
-        if problem.graph.name in failing:
-            failing.remove(problem.graph.name)
-            raise RuntimeError("once")
-        return simulate_many(problem, many)
-
-    env, sound = native(6, **toys(), evaluator=evaluate), native(6, **toys())
-    _, infos = env.reset(seed=0)
-    sound.reset(seed=0)
-    assert {"diamond", "fork"} <= set(infos["graph"])
-    failing.append("fork")
-    with pytest.raises(RuntimeError, match="once"):
-        env.step(np.ones(6, dtype=int))
-    assert_same(env.step(np.ones(6, dtype=int)), sound.step(np.ones(6, dtype=int)))
-
-
 FORKED = """
 import gymnasium as gym
 import numpy as np
@@ -234,20 +207,6 @@ def test_wrappers_of_gymnasium_see_whole_episodes(mode):
     assert set(lengths) == {4}
 
 
-def test_infos_as_a_list_are_those_of_the_single_environments():
-    env = DictInfoToList(native(2, **toys()))
-    singles = [DevicePlacementEnv(**toys()) for _ in range(2)]
-    _, infos = env.reset(seed=5)
-    for row, single in enumerate(singles):
-        _, info = single.reset(seed=5 + row)
-        assert set(infos[row]) == set(info)
-    *_, infos = env.step(np.array([1, 0]))
-    for row, (single, action) in enumerate(zip(singles, (1, 0), strict=True)):
-        *_, info = single.step(action)
-        for key, value in info.items():
-            np.testing.assert_array_equal(infos[row][key], value)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -283,50 +242,6 @@ def test_bad_actions_are_one_line_and_move_nothing(actions, message):
         env.step(actions)
     assert "\n" not in str(caught.value)
     assert_same(env.step(np.array([1, 1, 1])), twin.step(np.array([1, 1, 1])))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"seed": [1, 2]}, "there are 2 seeds, expected 3"),
-        ({"options": {"reset_mask": np.array([True, False])}}, r"shape \(2,\)"),
-        ({"options": {"reset_mask": np.array([1, 0, 0])}}, "int64 values"),
-        ({"options": {"reset_mask": np.zeros(3, dtype=bool)}}, "at least one of them true"),
-        ({"options": {"graph": "resnet"}}, "no graph is called 'resnet'"),
-        ({"options": {"start": [0] * 4}}, "unknown reset option 'start'"),
-        ({"options": {"graph": "fork", "placement": [0, 1]}}, "shape"),
-    ],
-)
-def test_bad_resets_are_one_line_and_leave_the_episodes(arguments, message):
-    env, twin = (native(3, **toys()) for _ in range(2))
-    env.reset(seed=0)
-    twin.reset(seed=0)
-    with pytest.raises(placeto.PlacetoError, match=message) as caught:
-        env.reset(**arguments)
-    assert "\n" not in str(caught.value)
-    assert_same(env.step(np.array([1, 1, 1])), twin.step(np.array([1, 1, 1])))
-
-
-def test_what_was_never_reset_cannot_be_stepped_nor_left_out_of_a_reset():
-    env = native(2, **toys())
-    with pytest.raises(gym.error.ResetNeeded):
-        env.step(np.array([0, 0]))
-    with pytest.raises(placeto.PlacetoError, match="never reset"):
-        env.reset(options={"reset_mask": np.array([True, False])})
-
-
-def test_without_autoreset_an_episode_that_is_over_needs_a_reset():
-    env = native(2, AutoresetMode.DISABLED, **toys())
-    env.reset(seed=0, options={"graph": "fork"})
-    env.reset(options={"graph": "diamond", "reset_mask": np.array([True, False])})
-    for _ in range(4):
-        _, _, terminated, _, _ = env.step(np.array([0, 0]))
-    assert terminated.tolist() == [False, True]
-    with pytest.raises(gym.error.ResetNeeded, match="environment 1"):
-        env.step(np.array([0, 0]))
-    env.reset(options={"graph": "chain", "reset_mask": terminated})
-    *_, infos = env.step(np.array([0, 0]))
-    assert infos["graph"].tolist() == ["diamond", "chain"]
 
 
 def test_the_last_step_of_a_same_step_episode_is_in_the_finals():

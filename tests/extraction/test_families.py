@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from placeto.extraction import extract, families
+from placeto.extraction import families
 from placeto.extraction.families import is_whole, make_family
 from placeto.extraction.result import Extraction
 from placeto.support.errors import PlacetoError
@@ -72,37 +72,6 @@ def test_only_what_is_not_whole_is_made(tmp_path: Path, made: list[str]) -> None
     assert all((tmp_path / name).stat().st_mtime_ns == times[name] for name in kept)
 
 
-def test_an_interrupted_family_goes_on(
-    tmp_path: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(line: str) -> None:
-        if line.startswith("5 of"):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make_family("nmt", tmp_path, progress=interrupt)
-    assert len(made) == 5
-    assert make_family("nmt", tmp_path) == 27
-    assert made == [member.name for member in members("nmt")]
-
-
-def test_what_an_earlier_version_made_is_no_member_while_the_new_one_is_made(
-    tmp_path: Path, made: list[str]
-) -> None:
-    make_family("nmt", tmp_path)
-    for path in tmp_path.glob("*.json.gz"):
-        document = read_json(path)
-        document["meta"]["source"] = "zoo:nmt?layers=99"
-        write_json(path, document)
-
-    def interrupt(line: str) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make_family("nmt", tmp_path, progress=interrupt)
-    assert [path.name for path in tmp_path.glob("*.json.gz")] == ["nmt_00.json.gz"]
-
-
 def test_folders_that_cannot_be_used(tmp_path: Path, made: list[str]) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PlacetoError, match=r"file: is a file; expected a folder for family:nmt$"):
@@ -119,10 +88,3 @@ def test_folders_that_cannot_be_used(tmp_path: Path, made: list[str]) -> None:
         make_family("layered", tmp_path / "other", 0)
     assert not (tmp_path / "other").exists()
     assert made == []
-
-
-def test_one_graph_of_a_synthetic_family_is_not_extracted() -> None:
-    with pytest.raises(PlacetoError, match=r"family:random\?number=1: made up, not extracted"):
-        extract("family:random?number=1")
-    with pytest.raises(PlacetoError, match=r"give family:nmt\?number=N"):
-        extract("family:nmt")

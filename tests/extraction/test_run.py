@@ -12,7 +12,6 @@ import pytest
 from placeto.extraction import extract
 from placeto.extraction.bundled import SOURCES
 from placeto.graph import load_graph
-from placeto.support.errors import PlacetoError
 from tests.extraction.running import STEPS, losses, saved_run
 
 
@@ -69,14 +68,6 @@ def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
         files.append({path.name: path.read_bytes() for path in folder.iterdir()})
     assert len(files[0]) == 2
     assert files[0] == files[1]
-
-
-def test_only_graph_files_can_be_written(tmp_path: Path) -> None:
-    extraction = extract(f"{STEPS}:regression")
-    with pytest.raises(PlacetoError, match=r"ends in \.json or \.json\.gz"):
-        extraction.save(tmp_path / "graph.txt")
-    with pytest.raises(PlacetoError, match="cannot be written"):
-        extraction.save(tmp_path / "missing" / "graph.json")
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from placeto.extraction.source import did_you_mean, parse_source, take_options
+from placeto.extraction.source import parse_source, take_options
 from placeto.support.errors import PlacetoError
 
 
@@ -33,29 +33,8 @@ def test_malformed_sources(text: str, complaint: str) -> None:
         parse_source(text)
 
 
-@pytest.mark.parametrize(
-    ("query", "complaint"),
-    [
-        ("bach=3", r"unknown option 'bach' \(did you mean batch\?\); options: batch, rate"),
-        ("batch=x", "batch=x is not a whole number, such as 32"),
-        ("batch=1.5", "batch=1.5 is not a whole number"),
-        ("batch=true", "batch=True is not a whole number"),
-        ("batch=-1", "batch=-1 must not be negative"),
-    ],
-)
-def test_bad_options(query: str, complaint: str) -> None:
-    with pytest.raises(PlacetoError, match=complaint):
-        take_options(parse_source(f"zoo:m?{query}"), {"batch": 32, "rate": 0.1})
-
-
 def test_a_whole_number_serves_where_a_fraction_is_asked() -> None:
     assert take_options(parse_source("zoo:m?rate=1"), {"rate": 0.1}) == {"rate": 1.0}
-
-
-def test_hints_ignore_case() -> None:
-    assert (
-        did_you_mean("inceptionv3", ["InceptionV3", "ResNet50"]) == " (did you mean InceptionV3?)"
-    )
 
 
 def test_tensorflow_is_imported_only_when_something_is_extracted() -> None:

@@ -108,21 +108,6 @@ def two_roots() -> Any:
     return graph.as_graph_def()
 
 
-def test_a_loop_of_tensorflow_1_is_refused(tmp_path: Path) -> None:
-    import tensorflow as tf
-
-    with tf.Graph().as_default() as graph:
-        tf.compat.v1.disable_control_flow_v2()
-        try:
-            start = tf.compat.v1.placeholder(tf.float32, (), "start")
-            tf.identity(tf.while_loop(lambda x: x < 9, lambda x: x * 2, [start]), name="end")
-        finally:
-            tf.compat.v1.enable_control_flow_v2()
-    (tmp_path / "loop.pb").write_bytes(graph.as_graph_def().SerializeToString())
-    with pytest.raises(PlacetoError, match="has a loop; unroll it"):
-        extract(str(tmp_path / "loop.pb"))
-
-
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
@@ -164,26 +149,6 @@ def test_a_sequential_model_whose_loss_is_a_sum() -> None:
     for fetch in graph.meta["run"]["fetches"]:
         assert fetch.partition(":")[0] in graph.op_names
     assert not any("Conv3D" in warning for warning in graph.meta["warnings"])
-
-
-def test_ops_without_a_formula_are_said() -> None:
-    warnings = extract(f"{STEPS}:volumes?batch=2").graph.meta["warnings"]
-    assert any("traffic alone, for want of a formula: Conv3D" in warning for warning in warnings)
-
-
-def test_numbers_of_ones_own_function_may_be_negative() -> None:
-    assert extract(f"{STEPS}:signed?offset=-1").graph.num_ops > 1
-
-
-def test_an_option_of_ones_own_is_not_that_of_the_step() -> None:
-    assert extract(f"{STEPS}:own_optimizer").graph.num_ops > 10
-
-
-def test_code_that_ends_python_ends_the_extraction(tmp_path: Path) -> None:
-    path = tmp_path / "leaves.py"
-    path.write_text("import sys\nsys.exit(0)\n")
-    with pytest.raises(PlacetoError, match=r"SystemExit: 0 \(.*leaves\.py, line 2\)"):
-        extract(f"{path}:make")
 
 
 def test_broken_graph_def_files(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Processes that extract: what they are told, and what is left when they do not get on."""
 
-import json
 import os
 from pathlib import Path
 
@@ -9,13 +8,9 @@ import pytest
 from placeto.extraction import workers
 from placeto.extraction.workers import extract_members
 from placeto.graph import load_graph
-from placeto.support.errors import PlacetoError
 from placeto.zoo.families import Member, members
 from tests.extraction.pretend_worker import (
-    DIE,
     HANG,
-    RAISE,
-    REFUSE,
     WRITE,
     WRITE_WHEN_OTHERS_HANG,
 )
@@ -75,34 +70,6 @@ def test_all_members_are_made_by_any_number_of_workers(
     assert len(list(tmp_path.iterdir())) == 5
     if count == 1:
         assert made == [member.name for member in members]
-
-
-def test_each_worker_has_one_thread(
-    tmp_path: Path, pretend: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "16")
-    extracted(tmp_path, WRITE)
-    environment = json.loads((tmp_path / "f_00.json.gz").read_text())
-    assert environment["TF_NUM_INTRAOP_THREADS"] == "1"
-    assert environment["TF_NUM_INTEROP_THREADS"] == "1"
-    assert environment["OMP_NUM_THREADS"] == "1"
-
-
-@pytest.mark.parametrize(
-    ("deed", "complaint"),
-    [
-        (REFUSE, "^family:f[?]number=1: no such model$"),
-        (RAISE, "^family:f[?]number=2: the process .* ended with status 1: MemoryError: too large"),
-        (DIE, "^family:f[?]number=3: the process that extracted it was ended by signal 9$"),
-    ],
-)
-def test_a_worker_that_fails_is_one_line(
-    tmp_path: Path, pretend: None, deed: int, complaint: str
-) -> None:
-    with pytest.raises(PlacetoError, match=complaint):
-        extracted(tmp_path, WRITE, deed, WRITE)
-    # What was made before is kept, what the worker was at leaves nothing.
-    assert [path.name for path in tmp_path.iterdir()] == ["f_00.json.gz"]
 
 
 def test_interrupted_no_process_and_no_half_written_file_is_left(

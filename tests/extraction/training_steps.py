@@ -101,26 +101,3 @@ def dataset() -> Any:
         return next(iter(numbers))
 
     return step.get_concrete_function()
-
-
-def volumes() -> Any:
-    import keras
-
-    return keras.Sequential([keras.Input((4, 4, 4, 2)), keras.layers.Conv3D(3, 2)])
-
-
-def signed(offset: int = 0) -> Any:
-    import tensorflow as tf
-
-    variable = tf.Variable(1.0)
-
-    @tf.function(input_signature=[])
-    def step() -> Any:
-        return variable.assign_add(float(offset))
-
-    return step.get_concrete_function()
-
-
-def own_optimizer(optimizer: Any = None) -> Any:
-    assert optimizer is None
-    return tiny()

@@ -99,11 +99,3 @@ def test_m_sct_waits_for_the_child_of_the_linear_program():
     problem = make_problem(graph, make_cluster(2))
     assert place(problem, "m-etf").devices.tolist() == [0, 1, 0, 0]
     assert place(problem, "m-sct").devices.tolist() == [0, 1, 1, 0]
-
-
-def test_too_short_a_budget_for_the_program_is_said(monkeypatch):
-    monkeypatch.setattr("placeto.heuristics.baechi.favourite_children", lambda problem, limit: None)
-    said = []
-    problem = make_problem(make_graph({"a": 1.0, "b": 1.0}, [("a", 1, ["b"])]), make_cluster(2))
-    assert place(problem, "m-sct", progress=said.append).step_time == 2.0
-    assert "takes too long" in said[0]

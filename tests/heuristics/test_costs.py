@@ -57,12 +57,6 @@ def test_speeds_at_what_runs_everywhere():
     assert fastest_devices(unequal()).tolist() == [False, True]
 
 
-def test_work_without_time_tells_nothing_of_speed():
-    problem = PlacementProblem(make_graph({"a": 0.0}), make_cluster(2), "none")
-    assert device_speeds(problem, np.arange(2)).tolist() == [1.0, 1.0]
-    assert fastest_devices(problem).tolist() == [True, True]
-
-
 def test_room_that_is_left_to_those_with_a_choice():
     assert without_choice(unequal()).tolist() == [False, False, True]
     assert free_room(unequal()).tolist() == [70, 50]

@@ -1,16 +1,11 @@
 """METIS's partitions counted again, and what it is asked for."""
 
-import ctypes
-import sys
-
 import numpy as np
 import pytest
 
-from placeto import PlacementProblem, place
+from placeto import place
 from placeto.heuristics.metis import IMBALANCE, metis_parts
 from placeto.heuristics.partition import partition_graph
-from placeto.placers import NotApplicable
-from tests.builders import make_cluster, make_graph
 from tests.heuristics.partitions import (
     best_random_cut,
     check_balance,
@@ -53,24 +48,3 @@ def test_what_is_pinned_elsewhere_moves_there():
 
 def test_a_slow_device_gets_its_share():
     assert np.bincount(place(slow_cpu(), "metis").devices).tolist() == [40, 40, 10]
-
-
-def test_a_group_that_outweighs_its_share_is_no_cause_for_words(capfd):
-    graph = make_graph({"heavy": 1000.0, **{f"op{op}": 1.0 for op in range(20)}})
-    place(PlacementProblem(graph, make_cluster(8), "none"), "metis")
-    ctypes.CDLL(None).fflush(None)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_what_it_prints_before_and_after_is_not_lost(capfd):
-    graph, _ = partition_graph(two_cliques(), np.arange(2))
-    ctypes.CDLL(None).printf(b"before")
-    metis_parts(graph, np.full(2, 0.5), 0)
-    print(" after", end="")
-    assert capfd.readouterr().out == "before after"
-
-
-def test_without_pymetis_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(NotApplicable, match=r"pip install 'placeto\[solvers\]'"):
-        place(two_cliques(), "metis")

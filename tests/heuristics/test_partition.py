@@ -35,14 +35,6 @@ def test_both_directions_of_a_cycle_are_one_edge():
     assert built.edge_weight.tolist() == [7, 7]
 
 
-def test_large_weights_are_scaled_down():
-    graph = make_graph(
-        {"a": 1.0, "b": 1.0, "c": 1.0}, [("a", 3 * 2**40, ["b"]), ("b", 2**40, ["c"])]
-    )
-    built, _ = partition_graph(make_problem(graph, make_cluster(2)), np.arange(2))
-    assert built.edge_weight.tolist() == [3 * TOTAL // 4, 3 * TOTAL // 4, TOTAL // 4, TOTAL // 4]
-
-
 def test_work_is_counted_on_the_fastest_device_that_a_group_may_be_on():
     graph = ComputationGraph(
         name="unequal",

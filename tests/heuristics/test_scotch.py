@@ -1,7 +1,6 @@
 """Scotch's mappings counted again, by hand and by Scotch itself, and what it is asked for."""
 
 import re
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +11,7 @@ from placeto.heuristics.costs import device_speeds
 from placeto.heuristics.partition import cut_weight, partition_graph
 from placeto.heuristics.scotch import IMBALANCE, mapped
 from placeto.heuristics.scotch_library import scotch_parts
-from placeto.placers import NotApplicable
-from tests.builders import make_cluster, make_graph, make_problem
+from tests.builders import make_graph
 from tests.heuristics.partitions import (
     best_random_cut,
     check_balance,
@@ -126,22 +124,3 @@ def test_the_same_seed_maps_the_same_again_and_again():
     first, *rest = (mapped(problem, np.arange(4), seed=7).tolist() for _ in range(4))
     assert all(again == first for again in rest)
     assert mapped(problem, np.arange(4), seed=8).tolist() != first
-
-
-def test_only_cpus_are_nothing_for_mincut():
-    cluster = Cluster("host", (Device("cpu0", "cpu", 10**9),))
-    graph = replace(make_graph({"a": 1.0}), op_seconds={"cpu": np.array([1.0])})
-    with pytest.raises(NotApplicable, match="has no device but those of kind cpu"):
-        place(PlacementProblem(graph, cluster, "none"), "mincut")
-
-
-def test_fewer_groups_than_devices():
-    problem = make_problem(make_graph({"a": 1.0}), make_cluster(4))
-    assert place(problem, "scotch").step_time == 1.0
-
-
-@pytest.mark.parametrize("method", ["scotch", "mincut"])
-def test_without_pyscotch_it_says_what_to_install(method, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyscotch", None)
-    with pytest.raises(NotApplicable, match=r"pip install 'placeto\[solvers\]'"):
-        place(two_cliques(), method)

@@ -1,10 +1,8 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from placeto import Channel, Cluster, Device, PlacementProblem, place
-from placeto.heuristics import table
 from tests.builders import make_cluster, make_graph, make_problem
 
 
@@ -31,13 +29,6 @@ def test_a_slower_device_if_only_that_holds_it_all():
     assert placement.step_time == 20.0
 
 
-def test_out_of_memory_is_said():
-    placement = place(unequal(9, 8), "single")
-    assert not placement.feasible
-    assert set(placement.device_names()) == {"gpu0"}
-    assert placement.peak_memory.tolist() == [10, 0]
-
-
 def test_cpu_is_the_cpu_however_slow():
     placement = place(unequal(100, 100), "cpu")
     assert set(placement.device_names()) == {"cpu0"}
@@ -56,15 +47,3 @@ def test_a_pinned_group_stays_and_the_rest_is_together():
 def test_one_device_has_one_placement():
     problem = make_problem(make_graph({"a": 1.0, "b": 2.0}), make_cluster(1))
     assert place(problem, "single").devices.tolist() == [0, 0]
-
-
-def test_random_placements_in_batches(monkeypatch: pytest.MonkeyPatch):
-    graph = make_graph({f"op{op}": float(op) for op in range(9)})
-    problem = make_problem(graph, make_cluster(3))
-    at_once = place(problem, "random", seed=5)
-    monkeypatch.setattr(table, "CELLS_AT_ONCE", 7 * 9)
-    in_batches = place(problem, "random", seed=5)
-    assert in_batches.devices.tolist() == at_once.devices.tolist()
-    assert in_batches.evaluations == at_once.evaluations == 100
-    # The budget ends it between batches, but never before the first.
-    assert place(problem, "random", budget_seconds=1e-9).evaluations == 7

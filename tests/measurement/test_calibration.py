@@ -1,6 +1,5 @@
 """From devices to files: on devices that are simulated, so that the answer is known."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from placeto import (
 )
 from placeto.measurement import Effort, Measurement, Runnable, Runtime
 from placeto.measurement.calibration import calibrate, save_calibration
-from placeto.measurement.calibration.calibrate import calibrated_kinds, without_inputs
+from placeto.measurement.calibration.calibrate import without_inputs
 from tests.builders import make_graph
 from tests.measurement.traces import W0, W1, WORKERS, op, run_metadata
 
@@ -119,38 +118,6 @@ def test_the_files_load_and_simulate_as_the_devices_run(calibration, runnable, t
     assert simulated == pytest.approx(simulate(real, devices).step_time, rel=0.01)
 
 
-def test_the_cluster_file_is_the_last_to_appear(calibration, runnable, tmp_path, monkeypatch):
-    first = replace(calibration, cluster=replace(calibration.cluster, name="a"))
-    replaced, appeared = os.replace, []
-
-    def replace_file(source, destination):
-        appeared.append(Path(destination))
-        replaced(source, destination)
-
-    monkeypatch.setattr(os, "replace", replace_file)
-    save_calibration(first, [runnable], tmp_path / "out")
-    names = [path.name for path in appeared if path.parent == tmp_path / "out"]
-    assert sorted(names) == ["a.yaml", "by hand.graphdef", "by hand.json.gz"]
-    assert names[-1] == "a.yaml"
-
-
-def test_what_cannot_be_written_as_a_whole_is_not_written(calibration, runnable, tmp_path):
-    runnable.path.unlink()
-    with pytest.raises(PlacetoError, match="cannot be written: No such file"):
-        save_calibration(calibration, [runnable], tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_calibrated_cluster_can_be_calibrated_again():
-    cluster = replace(
-        WORKERS,
-        name="pair-calibrated",
-        devices=tuple(replace(each, kind="pair-k") for each in WORKERS.devices),
-    )
-    assert calibrated_kinds(cluster) == {"pair-k": "pair-k"}
-    assert calibrated_kinds(WORKERS) == {"k": "pair-k"}
-
-
 def test_tensors_of_inputs_are_left_out_and_no_others():
     graph = without_inputs(GRAPH)
     assert graph.op_names == GRAPH.op_names
@@ -158,49 +125,6 @@ def test_tensors_of_inputs_are_left_out_and_no_others():
     assert graph.tensor_bytes.tolist() == [10**6, 10**5]
     assert graph.edge_tensor.tolist() == [0, 1]
     assert graph.edge_consumer.tolist() == [3, 4]
-
-
-def test_an_op_that_a_kind_cannot_run_stays_so(monkeypatch, runnable):
-    monkeypatch.setattr(Runtime, "measure", run_on_truth)
-    seconds = GRAPH.op_seconds["k"].copy()
-    seconds[5] = np.inf
-    both = {"k": GRAPH.op_seconds["k"], "gpu": seconds}
-    devices = (WORKERS.devices[0], replace(WORKERS.devices[1], kind="gpu"))
-    monkeypatch.setattr("tests.measurement.test_calibration.TRUTH", replace(TRUTH, devices=devices))
-    cluster = replace(WORKERS, devices=devices)
-    given = replace(GRAPH, op_seconds=both)
-    (graph,) = calibrate(cluster, [(given, runnable)], Effort(1, 5), 1, str).graphs
-    assert graph.op_seconds["pair-gpu"][5] == np.inf
-    assert np.isfinite(np.delete(graph.op_seconds["pair-gpu"], 5)).all()
-    assert graph.op_seconds["pair-k"][5] == pytest.approx(5e-3)
-
-
-def test_a_kind_without_a_column_is_taken_to_run_every_op(monkeypatch, runnable):
-    def run(runtime, problem, devices, runnable, effort, *, traces=0):
-        seconds = np.full(problem.graph.num_ops, 1e-3 if len(runnable.targets) == 0 else 0.0)
-        known = replace(problem.graph, op_seconds={"k": seconds})
-        known_problem = PlacementProblem(known, WORKERS, problem.op_group)
-        return run_on_truth(runtime, known_problem, devices, runnable, effort, traces=traces)
-
-    monkeypatch.setattr(Runtime, "measure", run)
-    cluster = replace(
-        WORKERS, devices=tuple(replace(each, kind="other") for each in WORKERS.devices)
-    )
-    (graph,) = calibrate(cluster, [(GRAPH, runnable)], Effort(1, 5), 1, str).graphs
-    assert graph.op_seconds["pair-other"] == pytest.approx(np.full(20, 1e-3), rel=0.01)
-
-
-def test_a_graph_that_cannot_be_run(monkeypatch, runnable):
-    failed = Measurement(reason="worker 0 was killed")
-    monkeypatch.setattr(Runtime, "measure", lambda *arguments, **options: failed)
-    with pytest.raises(PlacetoError, match="graph 'by hand' on 'd0': cannot be run: worker 0 was"):
-        calibrate(WORKERS, [(GRAPH, runnable)], Effort(1, 5), 1, str)
-
-
-def test_a_folder_that_cannot_be_written(calibration, runnable, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(PlacetoError, match="file: cannot be written: File exists"):
-        save_calibration(calibration, [runnable], tmp_path / "file")
 
 
 def test_nothing_is_half_written(calibration, runnable, tmp_path):

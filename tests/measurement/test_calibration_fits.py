@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto import Channel, Cluster, Device, PlacetoError
+from placeto import Channel, Cluster, Device
 from placeto.measurement.calibration.channels import (
     EXCHANGES,
     Sample,
@@ -122,34 +122,9 @@ def test_launch_overhead_of_exact_steps(op_overhead, step_overhead, sizes):
     assert launch.step_overhead == step_overhead
 
 
-def test_launch_overhead_has_its_bounds():
-    counts = np.array([1000])
-    # Kernels that overlap, and steps that take long for another reason.
-    for step, wanted in ((0.5, 0.0), (2.0, 3e-6)):
-        launch = fit_overheads(np.array([step]), np.array([0.8]), counts, 1e-4, 3e-6)
-        assert launch.op_overhead == wanted
-    none = np.zeros(0)
-    assert fit_overheads(none, none, none.astype(int), 1e-4, 3e-6) == StepOverheads(0.0, 1e-4)
-
-
-def test_a_graph_of_long_steps_does_not_count_for_more():
-    # 10 us an op in the one, 20 us in the other, a thousand ops each.
-    steps, kernels = np.array([0.02, 10.02]), np.array([0.01, 10.0])
-    launch = fit_overheads(steps, kernels, np.array([1000, 1000]), 0.0, 1.0)
-    assert launch.op_overhead == pytest.approx(1e-5, rel=0.01)
-
-
 def test_stretch_by_hand():
     launch = StepOverheads(op_overhead=1e-3, step_overhead=0.1)
     # 1 s less 0.1 s and 100 ops of 1 ms: 0.8 s for kernels of 0.5 s.
     assert stretch(1.0, 0.5, 100, launch) == pytest.approx(1.6)
     assert stretch(0.2, 0.5, 100, launch) == 1.0
     assert stretch(1.0, 0.0, 100, launch) == 1.0
-
-
-def test_a_channel_that_leads_nowhere_is_no_measurement():
-    devices = tuple(Device(name, "k", 10**9) for name in ("a", "b"))
-    idle = Channel("idle", ("a",), ("a",), 1.0)
-    cluster = Cluster("pair", devices, (Channel("bus", ("a", "b"), ("a", "b"), 1.0), idle))
-    with pytest.raises(PlacetoError, match="channel 'idle' leads from no device to another"):
-        fit_channels(cluster, lambda source, target: pytest.fail("too late"))

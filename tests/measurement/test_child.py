@@ -41,24 +41,6 @@ def test_how_it_ended_is_one_line(child, order, message):
         child.send({})
 
 
-def test_what_lies_in_the_working_directory_is_not_run(tmp_path, monkeypatch):
-    for name in ("placeto", "json"):
-        (tmp_path / f"{name}.py").write_text("raise ValueError('not this one')\n")
-    monkeypatch.chdir(tmp_path)
-    made = Child("the child", MODULE, {"hello": 1})
-    try:
-        assert made.receive(60) == {"hello": 1}
-    finally:
-        made.close()
-
-
 def test_it_is_gone_when_it_is_closed(child):
     child.close()
     assert not child.alive
-
-
-def test_it_is_gone_when_nothing_refers_to_it():
-    child = Child("the child", MODULE, {})
-    process = child.process
-    del child
-    assert process.poll() is not None

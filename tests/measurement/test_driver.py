@@ -22,9 +22,3 @@ RULE = "=" * 21
 )
 def test_of_an_error_the_line_that_says_what_it_is(message):
     assert one_line(message) == WHAT
-
-
-def test_an_error_without_a_telling_line():
-    assert one_line("") == "no reason given"
-    assert one_line(RULE) == RULE
-    assert one_line("x" * 1000) == "x" * 300 + "…"

@@ -1,6 +1,5 @@
 """The evaluator that measures, on devices that are pretended but for the last test."""
 
-import copy
 import os
 import signal
 import threading
@@ -11,11 +10,10 @@ import numpy as np
 import pytest
 
 from placeto import PlacetoError, load_cluster
-from placeto.measurement import Effort, Measurement, MeasuringEvaluator, Runnable, Runtime
+from placeto.measurement import Effort, Measurement, MeasuringEvaluator, Runnable
 from placeto.objective import penalised_time
 from placeto.simulation import EvaluatedBatch, simulate
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.measurement.conftest import split
 
 NOTHING = Runnable(Path("none"), "", (), (), "")
 
@@ -145,31 +143,6 @@ def test_the_fastest_that_ran():
     assert evaluate.fastest(problem).tolist() == [0, 1, 0, 1]
 
 
-def test_where_nothing_ran_a_failure_takes_the_deadline():
-    problem = fork()
-    effort = Effort(deadline_seconds=70)
-    evaluate, pretended = evaluator(problem, "x", 1.0, "y", effort=effort, attempts=1)
-    rows = placements([0] * 4, [1] * 4, [0, 1, 0, 0])
-    assert evaluate(problem, rows).step_time.tolist() == [70.0, 1.0, 2.0]
-    assert len(pretended.runs) == 3
-
-
-def test_the_devices_are_those_of_the_problem():
-    problem = fork()
-    evaluate, _ = evaluator(fork(memory=7), 1.0)
-    with pytest.raises(PlacetoError, match="both must be the same cluster"):
-        evaluate(problem, placements([0] * 4))
-    with pytest.raises(PlacetoError, match="attempts is 0"):
-        evaluator(problem, attempts=0)
-
-
-def test_a_graph_that_cannot_be_run():
-    problem = fork()
-    evaluate = MeasuringEvaluator(Pretended(problem.cluster, 1.0))
-    with pytest.raises(PlacetoError, match="graph 'by hand': cannot be run"):
-        evaluate(problem, placements([0] * 4))
-
-
 def test_the_graph_def_beside_the_graphs_file_is_run(saved):
     step = saved("two_layers")
     graph = replace(step.graph, meta={**step.graph.meta, "source": "nowhere:step"})
@@ -177,15 +150,6 @@ def test_the_graph_def_beside_the_graphs_file_is_run(saved):
     pretended = Pretended(problem.cluster, 1.0)
     MeasuringEvaluator(pretended)(problem, placements([0] * problem.num_groups))
     assert [runnable for _, runnable, _ in pretended.runs] == [step.runnable]
-
-
-def test_it_can_be_closed_and_is_never_copied():
-    evaluate, pretended = evaluator(fork())
-    with evaluate:
-        assert copy.deepcopy({"evaluator": evaluate})["evaluator"] is evaluate
-        assert pretended.closed == 0
-    evaluate.close()
-    assert pretended.closed == 2
 
 
 class Plagued:
@@ -212,31 +176,3 @@ class Plagued:
             timer.join()
         self.failed = not measurement.feasible
         return measurement
-
-
-@pytest.mark.slow
-def test_many_placements_while_workers_are_killed(runtime: Runtime, pair, saved):
-    count, every = 20, 10
-    step = saved("two_layers")
-    problem, _ = split(step.graph, pair)
-    distinct = {}
-    rng = np.random.default_rng(0)
-    while len(distinct) < count:
-        devices = rng.integers(2, size=problem.num_groups)
-        distinct[devices.tobytes()] = devices
-    many = np.stack(list(distinct.values()))
-    plagued = Plagued(runtime, every)
-    # Long enough for the kills to come before the end.
-    effort = Effort(warm_up=1, steps=20, deadline_seconds=120)
-    evaluate = MeasuringEvaluator(plagued, effort, {problem.graph.name: step.runnable})
-    outcomes = evaluate(problem, many)
-    assert plagued.killed == count // every
-    # Those whose worker died were run again; none is lost or infeasible.
-    assert outcomes.feasible.all()
-    assert evaluate.runs == count + len(evaluate.failures)
-    assert len(evaluate.failures) <= plagued.killed
-    assert all("was killed" in reason for reason in evaluate.failures)
-    assert [len(evaluate.measurement(problem, row).samples) for row in many] == [20] * count
-    assert len(runtime.process_ids) == 3
-    again = replace(effort, steps=1)
-    assert runtime.measure(problem, many[0], step.runnable, again).reason == ""

@@ -5,7 +5,7 @@ import pytest
 
 from placeto import PlacementProblem, simulate
 from placeto.measurement import Measurement
-from placeto.measurement.fidelity import Conduct, conduct
+from placeto.measurement.fidelity import conduct
 from tests.builders import make_graph
 from tests.measurement.traces import W0, W1, WORKERS, op, received, run_metadata
 
@@ -40,21 +40,3 @@ def test_how_long_a_tensor_waits():
     assert found.step_seconds == pytest.approx(908e-6, abs=1e-9)
     # A clock that reads earlier than the op's end is no wait.
     assert seen("a", sent=2).send_wait == 0.0
-
-
-@pytest.mark.parametrize(
-    ("waits", "step", "waiting"),
-    [
-        ([], 1.0, False),
-        ([20e-6] * 9 + [0.2], 1.0, False),  # one that is there from the start
-        ([5e-3] * 9, 1.0, True),
-        ([5e-3] * 3, 1.0, False),  # 1.5% of the step
-        ([0.9e-3] * 900, 1.0, False),
-    ],
-)
-def test_when_it_is_worth_a_warning(waits, step, waiting):
-    assert Conduct(1.0, np.array(waits), step).tensors_wait is waiting
-
-
-def test_no_tensor_is_sent():
-    assert Conduct(1.0, np.array([]), 1.0).send_wait is None

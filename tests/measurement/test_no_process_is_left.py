@@ -73,18 +73,3 @@ def test_children_end_with_their_parent(pair, saved, tmp_path, how, puppets):
         for process in left:
             os.kill(process, signal.SIGKILL)
         assert left == []
-
-
-def test_a_child_that_nobody_closed_is_gone_when_its_parent_ends():
-    code = (
-        "from placeto.measurement.child import Child\n"
-        "child = Child('the child', 'tests.measurement.echo', {'hello': 1})\n"
-        "child.receive(60)\n"
-        "print(child.process.pid)\n"
-    )
-    home = Path(__file__).parents[2]
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=home, check=True
-    )
-    assert ended.stderr == ""
-    assert not running(int(ended.stdout))

@@ -110,15 +110,6 @@ def test_ctrl_c_leaves_no_process_and_the_next_is_not_answered_for_the_last(
     assert works_again(puppets, problem)
 
 
-def test_a_port_that_is_taken_meanwhile_is_tried_again(puppets, problem, tmp_path, monkeypatch):
-    taken = tmp_path / "taken"
-    taken.touch()
-    monkeypatch.setenv("TAKEN", str(taken))
-    puppets.close()
-    assert works_again(puppets, problem)
-    assert not taken.exists()
-
-
 class Plagued:
     """A runtime of which a worker is killed during every tenth placement, both in turn."""
 

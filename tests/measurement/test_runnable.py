@@ -1,15 +1,12 @@
 """Finding the GraphDef of a graph."""
 
-import shutil
 from dataclasses import replace
 
 import pytest
 
-from placeto import PlacetoError, load_graph
-from placeto.measurement import remake
+from placeto import PlacetoError
 from placeto.measurement.runnable import find_runnable
 from tests.builders import make_graph
-from tests.measurement.conftest import STEPS
 
 
 @pytest.fixture(autouse=True)
@@ -26,11 +23,6 @@ def test_beside_its_file(saved):
     assert found.targets == ("AssignSubVariableOp", "AssignSubVariableOp_1")
 
 
-def test_bundled_without_its_folder():
-    graph = replace(load_graph("rnnlm"), folder=None)
-    assert find_runnable(graph).path.name == "rnnlm.graphdef.gz"
-
-
 def test_made_again_where_what_is_kept_is_damaged_and_then_kept(saved, cache):
     graph = replace(saved("two_layers").graph, folder=None)
     path = cache / f"{graph.meta['run']['sha256']}.graphdef.gz"
@@ -44,14 +36,6 @@ def test_made_again_where_what_is_kept_is_damaged_and_then_kept(saved, cache):
     assert path.stat().st_mtime_ns == when
 
 
-def test_another_graph_def_beside_it(saved, tmp_path):
-    step, other = saved("two_layers"), saved("large?megabytes=2")
-    beside = tmp_path / step.graph.meta["run"]["graph_def"]
-    shutil.copy(other.runnable.path, beside)
-    with pytest.raises(PlacetoError, match=r"is not the GraphDef that graph .* was made of"):
-        find_runnable(replace(step.graph, folder=tmp_path))
-
-
 def test_a_source_that_is_not_there_any_more(saved):
     graph = saved("two_layers").graph
     run = graph.meta["run"] | {"sha256": "0" * 64}
@@ -62,20 +46,6 @@ def test_a_source_that_is_not_there_any_more(saved):
     ) as error:
         find_runnable(gone)
     assert "\n" not in str(error.value)
-
-
-def test_a_cache_that_cannot_be_made(saved, monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("PLACETO_CACHE", str(tmp_path / "file"))
-    with pytest.raises(PlacetoError, match="cannot be made: Not a directory"):
-        find_runnable(replace(saved("two_layers").graph, folder=None))
-
-
-def test_a_source_that_gives_another_graph_def(tmp_path, capsys):
-    path = tmp_path / "made.graphdef.gz"
-    assert remake.main([f"{STEPS}:large", "1", "0" * 64, str(path)]) == 2
-    assert "gives another GraphDef here" in capsys.readouterr().err
-    assert not path.exists()
 
 
 def test_graphs_that_cannot_be_run():

@@ -20,8 +20,8 @@ from placeto import (
     load_cluster,
     simulate,
 )
-from placeto.measurement import Effort, Runtime, RuntimeSettings
-from placeto.measurement.child import Child, ChildError, ChildTimeout
+from placeto.measurement import Effort, Runtime
+from placeto.measurement.child import Child
 from placeto.measurement.tasks import tasks_of
 from placeto.measurement.timeline import side_by_side
 from placeto.measurement.worker import serve
@@ -213,68 +213,3 @@ def test_a_port_that_is_taken():
             serve(settings, {"worker": [f"127.0.0.1:{port}"]})
     assert str(error.value).startswith(f"cannot serve on port {port}: ")
     assert str(error.value).endswith("is it in use?")
-
-
-def test_what_is_said_where_nothing_can_be_started(pair, monkeypatch, saved):
-    started = []
-
-    def cannot_serve(self):
-        started.append(self)
-        raise ChildError("worker 0 cannot serve on port 7: is it in use?")
-
-    monkeypatch.setattr(Runtime, "_start_all", cannot_serve)
-    step = saved("two_layers")
-    problem, devices = split(step.graph, pair)
-    message = "cluster 'local-2': cannot be started: worker 0 cannot serve on port 7"
-    with Runtime(pair) as runtime, pytest.raises(PlacetoError, match=message):
-        runtime.measure(problem, devices, step.runnable, SHORT)
-    assert len(started) == 3
-
-
-class Starting:
-    """A child that never gets ready."""
-
-    alive = True
-
-    def __init__(self):
-        self.closed = False
-
-    def close(self):
-        self.closed = True
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ChildTimeout("not ready within 1 s")])
-def test_what_was_started_in_part_is_not_taken_for_started(pair, monkeypatch, saved, error):
-    children = []
-
-    def start(self):
-        children.append(Starting())
-        self._children["driver"] = children[-1]
-        raise error
-
-    monkeypatch.setattr(Runtime, "_start_all", start)
-    step = saved("two_layers")
-    problem, devices = split(step.graph, pair)
-    with Runtime(pair) as runtime:
-        for _ in range(2):
-            with pytest.raises((KeyboardInterrupt, PlacetoError)):
-                runtime.measure(problem, devices, step.runnable, SHORT)
-            assert runtime.process_ids == {}
-    assert len(children) == 2
-    assert all(child.closed for child in children)
-
-
-def test_settings_that_make_no_sense():
-    with pytest.raises(PlacetoError, match="order is 'lifo', expected fifo or none"):
-        RuntimeSettings("lifo")
-    with pytest.raises(PlacetoError, match="serving_threads is -1, expected a number from 0"):
-        RuntimeSettings(serving_threads=-1)
-    # What does not allocate by malloc is left alone.
-    assert RuntimeSettings().environment(on_cpus=False) == {}
-
-
-def test_more_cores_than_there_are():
-    cluster = load_cluster("local-cpu")
-    greedy = replace(cluster.devices[0], cores=10**6)
-    with pytest.raises(PlacetoError, match="ask for 1000000 cores, but this machine has"):
-        Runtime(replace(cluster, devices=(greedy,)))

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from placeto import Channel, Cluster, Device, PlacetoError
+from placeto import Channel, Cluster, Device
 from placeto.measurement.tasks import tasks_of
 from placeto.support.launch import Launch
 
@@ -35,21 +35,10 @@ def test_cores_are_dealt_out_once():
     assert [task.memory_bytes for task in tasks] == [200, 101]
 
 
-def test_a_task_without_cores_has_all():
-    first, second = tasks_of(cluster(cpu(0), cpu(1, cores=3)))
-    assert (first.cores, first.num_cores) == (None, 6)
-    assert (second.cores, second.num_cores) == ((2, 3, 4), 3)
-
-
 def test_the_memory_of_other_devices_is_not_limited_here():
     (task,) = tasks_of(cluster(cpu(0), cpu(0, kind="GPU")))
     assert task.memory_bytes is None
     assert task.num_cpu_devices == 1
-
-
-def test_too_few_cores():
-    with pytest.raises(PlacetoError, match="ask for 7 cores, but this machine has 6 for them"):
-        tasks_of(cluster(cpu(0, cores=4), cpu(1, cores=3)))
 
 
 def test_one_process_without_a_launch():

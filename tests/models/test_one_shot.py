@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph
+from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.envs import generator
-from placeto.grouping import coarsen
-from placeto.grouping.colocation import colocation_groups
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.agent import Clustering
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.one_shot import Shots
-from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.objective import penalised_time
 from placeto.placers.learned import for_few_groups
 from placeto.simulation import simulate_many, step_times
@@ -22,7 +19,7 @@ from placeto.support.threads import one_thread_an_operation
 from placeto.training import Trainer, train
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.training.test_run import content, interrupt_at
-from tests.training.test_trainer import TOYS, best_step_time, comparable
+from tests.training.test_trainer import TOYS, best_step_time
 
 CONFIGS = [ColocRLConfig, HierarchicalConfig]
 TINY = {
@@ -238,38 +235,6 @@ def test_hierarchical_finds_the_best_placement(toy, seed):
     assert trainer.best[0] == pytest.approx(best, rel=1e-9)
 
 
-def test_hierarchical_draws_become_faster():
-    nmt = load_graph("nmt")
-    grouping = coarsen(nmt, colocation_groups(nmt), 24)
-    problem = PlacementProblem(nmt, load_cluster("k80x4"), grouping)
-    trainer = Trainer([problem], HierarchicalConfig(updates=80, entropy_bonus=3.0))
-    times = [trainer.step().step_time for _ in range(80)]
-    assert np.mean(times[-10:]) < 0.93 * np.mean(times[:10])
-
-
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_every_weight_changes(kind):
-    trainer = Trainer([generator.diamond()], kind(width=4))
-    before = {name: p.detach().clone() for name, p in trainer.policy.named_parameters()}
-    for _ in range(2):
-        trainer.step()
-    for name, parameter in trainer.policy.named_parameters():
-        assert not torch.equal(parameter, before[name]), name
-
-
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_a_state_brings_back_all(kind):
-    problem = generator.diamond()
-    trainer = Trainer([problem], kind(width=4, updates=6))
-    for _ in range(3):
-        trainer.step()
-    state = trainer.state()
-    expected = [comparable(trainer.step()) for _ in range(3)]
-    other = Trainer([problem], kind(width=4, updates=6))
-    other.restore(state)
-    assert [comparable(other.step()) for _ in range(3)] == expected
-
-
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_run_that_is_continued_is_the_run_that_was_not_stopped(kind, tmp_path):
     config, problems = kind(width=4, updates=4), [generator.fork()]
@@ -278,21 +243,3 @@ def test_a_run_that_is_continued_is_the_run_that_was_not_stopped(kind, tmp_path)
         train(problems, config, tmp_path / "stopped", progress=interrupt_at(2))
     train(problems, config, tmp_path / "stopped")
     assert content(tmp_path / "stopped") == content(tmp_path / "whole")
-
-
-def test_a_run_of_another_agent_is_an_error(tmp_path):
-    train([generator.fork()], ColocRLConfig(width=4, updates=1), tmp_path)
-    same = {"learning_rate": 1e-2, "final_learning_rate": 1e-3, "entropy_bonus": 0.5}
-    shared = dict(updates=1, baseline="moving", gradient_norm=1.0, width=4, **same)
-    for config in (Placeto2019Config(**shared), HierarchicalConfig(**shared)):
-        with pytest.raises(PlacetoError, match="holds a run with"):
-            train([generator.fork()], config, tmp_path)
-
-
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_what_these_agents_cannot_do_is_an_error(kind):
-    with pytest.raises(PlacetoError, match="2 problems, but this agent's network"):
-        Trainer([generator.fork(), generator.diamond()], kind())
-    trainer = Trainer([generator.fork()], kind(), starts=[np.zeros(4, dtype=np.int64)])
-    with pytest.raises(PlacetoError, match="its episodes have no start"):
-        trainer.step()

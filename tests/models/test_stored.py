@@ -1,7 +1,6 @@
 """Trained policies as files: what can be read, and what is said of what cannot."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -15,9 +14,7 @@ from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.scoring import embedding_of
 from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.models.placeto.stored import read_placeto
-from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
 from placeto.models.stored import bundled_policies, read_policy, save_policy
-from placeto.support import bundle
 from tests.test_import import HEAVY, python
 
 SHAPE = PlacetoNetworkConfig(hidden=6, embedding=3, width=4, rounds=2)
@@ -61,30 +58,6 @@ def test_what_was_saved_is_read_back(tmp_path):
     np.testing.assert_allclose(table, policy.embed(graph).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_a_bundled_name_is_read_like_a_directory(folder, tmp_path_factory, monkeypatch):
-    policies = tmp_path_factory.mktemp("policies")
-    for suffix in (".json", ".safetensors"):
-        shutil.copy(folder / f"policy{suffix}", policies / f"mine{suffix}")
-    monkeypatch.setitem(bundle.FOLDERS, "policies", policies)
-    assert bundled_policies() == ["mine"]
-    assert read_placeto("mine").arrays.keys() == read_placeto(folder).arrays.keys()
-    with pytest.raises(PlacetoError, match=r"no bundled policy; bundled policies: mine$"):
-        read_policy("mime")
-
-
-def test_a_folder_that_is_called_like_a_bundled_policy_is_named_by_its_path(folder, monkeypatch):
-    here = folder.parent / "here"
-    here.mkdir()
-    shutil.copytree(folder, here / "placeto")
-    monkeypatch.chdir(here)
-    shipped = read_policy("placeto")
-    assert shipped.card != read_policy("./placeto").card
-    assert read_policy("./placeto").card["updates"] == 5
-    shutil.rmtree(here / "placeto")
-    (here / "placeto").mkdir()
-    assert read_policy("placeto").card == shipped.card
-
-
 def test_every_bundled_policy_can_be_read():
     for name in bundled_policies():
         stored = read_policy(name)
@@ -96,43 +69,6 @@ def refused(folder, match):
         read_placeto(folder)
     assert "\n" not in str(error.value)
     assert str(folder) in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["nothing", "no/such/run", "x" * 5000, "../policies/placeto"])
-def test_no_such_policy(name):
-    refused(name, "no run directory, and no bundled policy")
-
-
-def test_a_directory_without_a_policy(tmp_path):
-    refused(tmp_path, "policy.json: cannot be read")
-
-
-def test_a_card_without_weights(folder):
-    (folder / "policy.safetensors").unlink()
-    refused(folder, "policy.safetensors: cannot be read")
-
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        ('{"format": "placeto.pol', "not valid JSON"),
-        ("[]", "a JSON object was expected"),
-        ('{"format": "placeto.graph", "version": 1}', "format is 'placeto.graph'"),
-        ('{"format": "placeto.policy", "version": 99}', "version 99"),
-        ('{"format": "placeto.policy", "version": 1}', "key 'policy' is missing"),
-        (
-            '{"format": "placeto.policy", "version": 1, "policy": 3}',
-            "policy: expected an object",
-        ),
-        (
-            '{"format": "placeto.policy", "version": 1, "policy": {"hidden": 6}}',
-            "the policy's kind is None, expected one of placeto, placeto-2019,",
-        ),
-    ],
-)
-def test_a_broken_card(folder, text, match):
-    (folder / "policy.json").write_text(text)
-    refused(folder, match)
 
 
 @pytest.mark.parametrize(
@@ -154,24 +90,6 @@ def test_a_broken_card(folder, text, match):
 def test_a_card_of_another_shape(folder, shape, match):
     change_card(folder, policy=shape)
     refused(folder, match)
-
-
-@pytest.mark.parametrize("data", [b"", b"not weights", b"\xff" * 64])
-def test_broken_weights(folder, data):
-    (folder / "policy.safetensors").write_bytes(data)
-    refused(folder, "policy.safetensors: not the weights of policy.json")
-
-
-def test_weights_that_were_cut_off(folder):
-    path = folder / "policy.safetensors"
-    path.write_bytes(path.read_bytes()[:-8])
-    refused(folder, "policy.safetensors: not the weights of policy.json")
-
-
-def test_another_kind_of_policy(tmp_path):
-    save_policy(tmp_path, Placeto2019Policy(Placeto2019Shape(num_devices=2)), {})
-    assert read_policy(tmp_path).card["policy"]["num_devices"] == 2
-    refused(tmp_path, "is a policy of placeto-2019")
 
 
 @pytest.mark.parametrize(

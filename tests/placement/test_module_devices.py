@@ -91,18 +91,6 @@ def test_a_placement_op_by_op_may_split_a_module() -> None:
         device_map(problem, devices)
 
 
-def test_names_of_devices(language: ComputationGraph) -> None:
-    problem = PlacementProblem(language, cluster("/device:GPU:0", None), "none")
-    split = placed(problem, {"blocks.1": 1})
-    assert set(device_map(problem, placed(problem, {})).values()) == {0}
-    with pytest.raises(PlacetoError, match="device 'second' has no name in PyTorch"):
-        device_map(problem, split)
-    with pytest.raises(PlacetoError, match="no device 'third'"):
-        device_map(problem, split, {"third": 2})
-    with pytest.raises(PlacetoError, match=r"several devices have one name in PyTorch \(0\)"):
-        device_map(problem, split, {"second": 0})
-
-
 def test_devices_that_are_called_as_pytorch_calls_them(language: ComputationGraph) -> None:
     named = cluster(None, None, names=("cuda:1", "cpu"))
     assert torch_devices(named) == {"cuda:1": "cuda:1", "cpu": "cpu"}
@@ -110,13 +98,6 @@ def test_devices_that_are_called_as_pytorch_calls_them(language: ComputationGrap
     check_device_map(problem)
     assert set(device_map(problem, placed(problem, {})).values()) == {"cuda:1"}
     assert device_map(problem, placed(problem, {}), {"cuda:1": 3}) == {"": 3}
-
-
-def test_a_graph_of_no_module() -> None:
-    graph = placeto.load_graph("nmt_small")
-    problem = PlacementProblem(graph, TWO, "none")
-    with pytest.raises(PlacetoError, match="does not say which modules its ops are of"):
-        device_map(problem, np.zeros(problem.num_groups, dtype=np.int64))
 
 
 @pytest.mark.parametrize("source", ["scaled", "vectors", "recurrent?inference=true", "language"])

@@ -61,14 +61,6 @@ def test_every_op_has_the_device_of_its_placement_or_of_its_variable():
     assert given == graph_def()
 
 
-def test_the_graph_def_of_another_graph():
-    given = graph_def()
-    del given.node[2]
-    with pytest.raises(PlacetoError, match="lacks 1 of 4 placed ops, such as 'mul'") as error:
-        placement().apply(given)
-    assert "\n" not in str(error.value)
-
-
 def test_a_device_that_tensorflow_does_not_know():
     unnamed = replace(DEVICES[1], tensorflow=None)
     cluster = replace(CLUSTER, devices=(DEVICES[0], unnamed, DEVICES[2]))

@@ -115,13 +115,3 @@ def test_time_spent_is_not_compared(problem):
     assert found([0, 1, 0]) == found([0, 1, 0], wall_seconds=2.0)
     assert found([0, 1, 0]) != found([0, 1, 1])
     assert found([0, 1, 0]) != found([0, 1, 0], seed=1)
-
-
-def test_a_step_that_never_ends_is_null_in_the_file(tmp_path):
-    graph = make_graph({"a": np.inf, "b": 1.0})
-    cluster = make_cluster(1)
-    with pytest.raises(PlacetoError, match="no device can run every op"):
-        PlacementProblem(graph, cluster, "none")
-    problem = PlacementProblem(make_graph({"a": 1.0}), cluster, "none")
-    Placement(problem, np.array([0]), np.inf, np.array([0]), False).save(tmp_path / "p.json")
-    assert json.loads((tmp_path / "p.json").read_text())["step_time"] is None

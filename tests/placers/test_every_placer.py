@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacetoError, place, simulate
 from placeto.heuristics.initial import all_on
-from placeto.placers import PLACERS, Incumbent, NotApplicable, Placer
+from placeto.placers import PLACERS, Incumbent, NotApplicable
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import pinned, problems
 
@@ -67,12 +67,6 @@ def test_what_does_not_fit_on_one_device_is_split(method):
     assert place(problem, method).feasible
 
 
-def test_other_seeds_draw_other_placements():
-    graph = make_graph({f"op{op}": 1.0 for op in range(60)})
-    problem = make_problem(graph, make_cluster(4))
-    assert place(problem, "random", seed=0) != place(problem, "random", seed=1)
-
-
 def test_random_is_the_best_of_a_hundred():
     problem = make_problem(CHAIN, make_cluster(2))
     placement = place(problem, "random")
@@ -98,45 +92,6 @@ def test_random_is_the_best_of_a_hundred():
 def test_what_cannot_be_done_is_one_clear_line(arguments, message):
     with pytest.raises(PlacetoError, match=message):
         place(make_problem(CHAIN, make_cluster(2)), **arguments)
-
-
-def test_numpys_numbers_are_numbers(tmp_path):
-    problem = make_problem(CHAIN, make_cluster(2))
-    placement = place(problem, "random", np.float32(5), np.int64(3))
-    placement.save(tmp_path / "p.json")
-    assert placement == place(problem, "random", seed=3)
-
-
-def test_an_interrupt_leaves_the_best_placement_so_far(monkeypatch):
-    def run(incumbent, rng):
-        incumbent.offer([0, 1, 0])
-        incumbent.offer([0, 0, 0])
-        incumbent.offer([0, 0, 1])
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", run, anytime=True))
-    said = []
-    problem = make_problem(CHAIN, make_cluster(2))
-    placement = place(problem, "slow", progress=said.append)
-    assert placement.interrupted
-    assert placement.devices.tolist() == [0, 0, 0]
-    assert placement.evaluations == 3
-    assert "interrupted" in said[-1]
-
-
-def test_an_interrupt_before_the_first_placement_is_an_interrupt(monkeypatch):
-    def run(incumbent, rng):
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(PLACERS, "slow", Placer("slow", "", run, anytime=True))
-    with pytest.raises(KeyboardInterrupt):
-        place(make_problem(CHAIN, make_cluster(2)), "slow")
-
-
-def test_a_placer_that_offers_nothing_is_an_error(monkeypatch):
-    monkeypatch.setitem(PLACERS, "idle", Placer("idle", "", lambda incumbent, rng: None))
-    with pytest.raises(PlacetoError, match="too short for any placement"):
-        place(make_problem(CHAIN, make_cluster(2)), "idle")
 
 
 def test_feasible_beats_faster_and_less_over_the_limit_beats_faster_too():

@@ -2,9 +2,8 @@
 
 import pytest
 
-from placeto import PlacetoError
 from placeto.envs import generator
-from placeto.placers import NotApplicable, parallel, place
+from placeto.placers import place
 from placeto.placers.parallel import Search, place_all
 from placeto.support.ray_session import ray_session
 from tests.cli.conftest import folder, placeto  # noqa: F401
@@ -58,35 +57,3 @@ def test_what_is_printed_between_results_is_output(capsys):
     for number, _ in place_all([Search(PROBLEMS[0], "etf")], workers=1):
         print(f"search {number} is over")
     assert capsys.readouterr().out == "search 0 is over\n"
-
-
-def test_a_method_that_does_not_apply_is_said_when_it_is_known(monkeypatch, placeto):  # noqa: F811
-    def found(searches, workers, address, progress):
-        yield 1, NotApplicable("cpu: no device of that kind")
-        pytest.fail("the other searches are waited for")
-
-    monkeypatch.setattr(parallel, "place_all", found)
-    argv = ("compare", "fork.json", "--cluster", "duo.yaml", "--workers", "1")
-    result = placeto(*argv, "--methods", "single,cpu")
-    assert "cpu: no device of that kind" in result.complaint
-
-
-def test_nothing_to_find_needs_no_workers():
-    assert list(place_all([], workers=2)) == []
-
-
-@pytest.mark.parametrize(
-    ("search", "workers", "says"),
-    [
-        (Search(PROBLEMS[0]), 0, "workers is 0, expected a whole number from 1"),
-        (Search(PROBLEMS[0], "hefty"), 1, "hefty"),
-    ],
-)
-def test_what_is_wrong_is_said_before_ray_is_started(search, workers, says):
-    with pytest.raises(PlacetoError, match=says):
-        list(place_all([search], workers))
-
-
-def test_an_address_goes_with_workers(placeto):  # noqa: F811
-    result = placeto("compare", "fork.json", "--cluster", "duo.yaml", "--ray-address", "auto")
-    assert "--ray-address goes with workers; give --workers N, too" in result.complaint

@@ -16,11 +16,9 @@ from placeto.placers import placeto as placer
 from placeto.placers.configs import PlacetoPlacerConfig
 from placeto.problem import PlacementProblem
 from placeto.search import policy as playing
-from placeto.search.coarser import coarser
 from placeto.search.policy import (
     compiled_policy,
     disturbed,
-    offer_drawn,
     offer_greedy,
     scattered,
     stored,
@@ -77,102 +75,12 @@ def test_the_seed_decides_what_is_drawn(policy):
     assert [entry[::2] for entry in first.trace] != [entry[::2] for entry in other.trace]
 
 
-def test_the_number_of_draws_is_as_told_however_slow_the_machine(policy):
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
-    config = PlacetoPlacerConfig(policy, samples=8, batches=2)
-    usual = placed(problem, config)
-    ticks = itertools.count()
-    slow = placed(problem, config, budget=1e9, clock=lambda: float(next(ticks)))
-    assert slow.devices.tolist() == usual.devices.tolist()
-    assert slow.evaluations == usual.evaluations
-
-
-@pytest.mark.parametrize(
-    ("cost", "expected"),
-    [(0.01, [4, 16, 16]), (0.0, [4, 16, 16]), (0.1, [4, 5, 5]), (0.2, [4, 2, 2]), (7.0, [4, 1, 1])],
-)
-def test_a_batch_takes_about_half_a_second(policy, monkeypatch, cost, expected):
-    assert batches(monkeypatch, PlacetoPlacerConfig(policy, samples=16), cost) == expected
-    assert batches(monkeypatch, PlacetoPlacerConfig(policy, 16, batches=3), cost) == [16, 16, 16]
-
-
-def batches(monkeypatch, config, cost):
-    """How many episodes the first three batches have, where each takes so many seconds."""
-    now, drawn = [0.0], []
-
-    def draw(incumbent, ready, starts, rng, draws, later):
-        drawn.append(len(starts))
-        now[0] += cost * len(starts)
-        if len(drawn) == 3:
-            now[0] = 1e9
-
-    monkeypatch.setattr(placer, "offer_drawn", draw)
-    placed(generator.diamond(), config, budget=1e6, clock=lambda: now[0])
-    return drawn
-
-
 def test_what_does_not_fit_on_one_device_is_split(policy):
     names = [f"op{number}" for number in range(4)]
     graph = make_graph(dict.fromkeys(names, 1.0), param_bytes=dict.fromkeys(names, 10))
     problem = make_problem(graph, make_cluster(2, memory=20))
     assert not simulate(problem, all_on(problem, 0)).feasible
     assert placed(problem, PlacetoPlacerConfig(policy, samples=8, batches=4)).feasible
-
-
-def test_of_many_groups_several_are_placed_together_and_the_best_is_refined(monkeypatch):
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 120)
-    events, greedy, drawn = [], placer.offer_greedy, placer.offer_drawn
-
-    def offer_greedy(incumbent, ready, start):
-        before = incumbent.step_time
-        greedy(incumbent, ready, start)
-        events.append((incumbent.problem.num_groups, start, before, incumbent.step_time))
-
-    def offer_drawn(incumbent, *arguments):
-        before = incumbent.step_time
-        drawn(incumbent, *arguments)
-        events.append((0, None, before, incumbent.step_time))
-
-    for module in (placer, playing):  # what refines is of the other
-        monkeypatch.setattr(module, "offer_greedy", offer_greedy)
-    monkeypatch.setattr(placer, "offer_drawn", offer_drawn)
-    found = placed(problem, PlacetoPlacerConfig(samples=4, batches=8, coarse_groups=20))
-    assert [groups for groups, *_ in events[:2]] == [20, 120]
-    group_of = coarser(problem, 20)[1]
-    refined = 1
-    for (groups, _, before, now), then in itertools.pairwise([*events[1:], (0, None, 0, 0)]):
-        # What improves nothing with few groups leaves nothing to refine.
-        if groups == 0:
-            assert (then[0] == 120) == (now < before)
-            refined += now < before
-    assert refined > 1
-    for groups, start, _, now in events:
-        if groups == 120:
-            coarse = [start[group_of == group] for group in range(20)]
-            assert all(len(set(devices)) == 1 for devices in coarse)
-            assert now <= simulate(problem, start).step_time
-    assert found.step_time == min(now for groups, *_, now in events if groups == 120)
-
-
-@pytest.mark.parametrize(("budget", "swept"), [(41.0, [10]), (42.0, [10, 40])])
-def test_a_sweep_that_the_budget_is_too_short_for_is_left_out(policy, monkeypatch, budget, swept):
-    now, groups, greedy, offer = [0.0], [], placer.offer_greedy, Incumbent.offer
-
-    def slow_offer(incumbent, devices):
-        now[0] += 1.0
-        return offer(incumbent, devices)
-
-    def offer_greedy(incumbent, *arguments):
-        groups.append(incumbent.problem.num_groups)
-        greedy(incumbent, *arguments)
-
-    monkeypatch.setattr(Incumbent, "offer", slow_offer)
-    for module in (placer, playing):  # what refines is of the other
-        monkeypatch.setattr(module, "offer_greedy", offer_greedy)
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 40)
-    config = PlacetoPlacerConfig(policy, samples=0, coarse_groups=10, fine_tune=0)
-    placed(problem, config, budget=budget, clock=lambda: now[0])
-    assert groups == swept
 
 
 def test_nothing_more_is_drawn_once_the_budget_is_spent(policy):
@@ -215,76 +123,12 @@ def test_greedy_sweeps_end_where_they_no_longer_improve(policy, monkeypatch, sta
     assert incumbent.step_time == min(costs)
 
 
-def test_no_sweep_begins_once_the_budget_is_spent(policy, monkeypatch):
-    monkeypatch.setattr(placer, "offer_greedy", lambda *arguments: pytest.fail("too late"))
-    ticks = itertools.count()
-    problem = generator.diamond()
-    found = placed(
-        problem, PlacetoPlacerConfig(policy), budget=0.5, clock=lambda: float(next(ticks))
-    )
-    assert found.step_time == pytest.approx(60e-3)
-
-
 def test_evaluations_count_all_that_was_simulated(policy):
     problem = make_problem(make_graph({"a": 1.0}), make_cluster(1))
     found = placed(problem, PlacetoPlacerConfig(policy, samples=3, batches=2))
     # The one device; two greedy sweeps, the second to see that nothing improves; three episodes of
     # four sweeps, twice.
     assert found.evaluations == 1 + 2 + 2 * 3 * 4
-
-
-def test_an_episode_goes_on_from_the_best_of_its_last_sweep(policy, monkeypatch):
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
-    incumbent, rng = Incumbent(problem, 1e9), np.random.default_rng(0)
-    starts = scattered(problem, all_on(problem, 0), rng, 5)
-    sweeps, original = [], playing.play
-
-    def play(problem, ready, start, noise, *, decided, **options):
-        played = original(problem, ready, start, noise, decided=decided, **options)
-        sweeps.append((start, np.abs(noise).max(), decided, played))
-        return played
-
-    monkeypatch.setattr(playing, "play", play)
-    offer_drawn(incumbent, compiled_policy(stored(policy), problem), starts, rng, (1.0, 0.1, 0.0))
-    assert [decided for _, _, decided, _ in sweeps] == [False, True, True]
-    assert sweeps[0][0] is starts
-    for (_, _, _, before), (start, *_) in itertools.pairwise(sweeps):
-        assert (start == before.best).all()
-    # Gumbel draws: some of 600 are above 3, none is above 30.
-    assert [3 < sweeps[0][1] < 30, 0.3 < sweeps[1][1] < 3, sweeps[2][1] == 0] == [True] * 3
-    played = [sweep[3] for sweep in sweeps]
-    assert incumbent.step_time == min(
-        simulate(problem, devices).step_time for sweep in played for devices in sweep.best
-    )
-
-
-def test_in_turn_from_the_best_device_and_from_the_best_placement_known(policy, monkeypatch):
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 30)
-    begun, original = [], placer.offer_drawn
-
-    def drawn(incumbent, ready, starts, rng, draws, later):
-        begun.append((starts[0].tolist(), incumbent.devices.tolist(), later))
-        original(incumbent, ready, starts, rng, draws, later)
-
-    monkeypatch.setattr(placer, "offer_drawn", drawn)
-    placed(problem, PlacetoPlacerConfig(policy, samples=4, batches=4))
-    single = all_on(problem, 0).tolist()
-    assert [start for start, _, later in begun if not later] == [single, single]
-    assert [later for *_, later in begun] == [False, True, False, True]
-    for start, best, later in begun:
-        assert start == (best if later else single)
-    assert begun[1][0] != single
-
-
-def test_no_sweep_is_begun_once_the_budget_is_spent(policy):
-    problem = generator.diamond()
-    ready = compiled_policy(stored(policy), problem)
-    incumbent = Incumbent(problem, 0.0)
-    starts = all_on(problem, 0)[None]
-    offer_drawn(incumbent, ready, starts, np.random.default_rng(0), (0.0, 0.0))
-    whole = Incumbent(problem, 1e9)
-    offer_drawn(whole, ready, starts, np.random.default_rng(0), (0.0, 0.0))
-    assert 0 < incumbent.evaluations < whole.evaluations
 
 
 def test_every_other_start_is_random():
@@ -294,36 +138,6 @@ def test_every_other_start_is_random():
     assert (starts[::2] == start).all()
     assert set(starts[1]) == set(starts[3]) == {0, 1, 2, 3}
     assert (starts[1] != starts[3]).any()
-
-
-@pytest.mark.parametrize(
-    ("budget", "share", "drawn", "trained", "disturbed"),
-    [(10.0, 0.0, 10, 0, 0), (10.0, 0.5, 5, 5, 1), (30.0, 1.0, 0, 9, 22)],
-)
-def test_the_last_share_of_the_budget_is_training_and_what_it_learned(
-    monkeypatch, budget, share, drawn, trained, disturbed
-):
-    now, counts = [0.0], {"drawn": 0, "trained": 0, "disturbed": 0}
-
-    def draw(incumbent, ready, starts, rng, draws, later):
-        counts["disturbed" if draws == playing.LIKELIEST else "drawn"] += 1
-        now[0] += 1.0
-
-    class Training(Trainer):
-        def step(self, progress=None):
-            done = counts["trained"] + counts["disturbed"]
-            assert progress == pytest.approx(done / (share * budget))
-            counts["trained"] += 1
-            now[0] += 1.0
-            return super().step(progress)
-
-    monkeypatch.setattr(placer, "offer_drawn", draw)
-    monkeypatch.setattr(learned, "Trainer", Training)
-    problem = generator.diamond()
-    config = PlacetoPlacerConfig(fine_tune=share)
-    found = placed(problem, config, budget=budget, clock=lambda: now[0])
-    assert counts == {"drawn": drawn, "trained": trained, "disturbed": disturbed}
-    assert len(found.learning) == max(trained - 1, 0), "the last one is cut short by the budget"
 
 
 @given(problem=pinned(max_ops=60), samples=st.integers(1, 4), seed=st.integers(0, 9))
@@ -370,11 +184,6 @@ def test_training_begins_with_the_policy_and_changes_it(monkeypatch):
         later = number // placer.UPDATES_A_START % 2 == 1
         assert (start == single).all() != later
     assert found.evaluations > 30 * 16
-
-
-def test_no_such_policy():
-    with pytest.raises(PlacetoError, match="no bundled policy"):
-        placed(generator.diamond(), PlacetoPlacerConfig("nothing"))
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 """The placer that trains an agent on the problem."""
 
-import math
-
 import numpy as np
 import pytest
 
 from placeto import PlacementProblem, load_cluster, load_graph, place
 from placeto.envs import generator
 from placeto.placers import Incumbent, placeto_2019
-from placeto.placers.configs import PLACETO_2019, Placeto2019PlacerConfig
-from tests.builders import make_cluster, make_graph, make_problem
+from placeto.placers.configs import PLACETO_2019
 
 
 @pytest.fixture(scope="module")
@@ -37,25 +34,6 @@ def test_the_budget_is_kept(groups):
     problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x4"), groups)
     placement = place(problem, "placeto-2019", budget_seconds=3)
     assert placement.wall_seconds < 3 + 2
-
-
-def test_of_few_groups_an_episode_moves_four_at_first():
-    names = [f"op{op}" for op in range(12)]
-    problem = make_problem(make_graph(dict.fromkeys(names, 1.0)), make_cluster(3))
-    odds = math.exp(placeto_2019.for_few_groups(Placeto2019PlacerConfig(), problem).keep)
-    assert 12 * 2 / (odds + 2) == pytest.approx(4)
-    assert placeto_2019.for_few_groups(Placeto2019PlacerConfig(keep=1.0), problem).keep == 1.0
-    assert placeto_2019.for_few_groups(Placeto2019PlacerConfig(), generator.chain()).keep == 0.0
-
-
-def test_of_few_groups_entropy_is_worth_more(nmt):
-    config = Placeto2019PlacerConfig(entropy_bonus=0.1)
-    names = [f"op{op}" for op in range(8)]
-    problem = make_problem(make_graph(dict.fromkeys(names, 1.0)), make_cluster(3))
-    assert placeto_2019.for_few_groups(config, problem).entropy_bonus == pytest.approx(0.8)
-    assert (
-        placeto_2019.for_few_groups(config, PlacementProblem(nmt.graph, nmt.cluster, 40)) == config
-    )
 
 
 def test_the_budget_ends_a_gradient_step_too(nmt, monkeypatch):

@@ -4,14 +4,11 @@ import json
 from dataclasses import dataclass, fields
 from typing import Literal
 
-import numpy as np
 import pytest
 
-from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
+from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place
 from placeto.envs import generator
-from placeto.envs.starts import Starts
-from placeto.heuristics.initial import initial_placement
-from placeto.placers import PLACERS, learned
+from placeto.placers import learned
 from placeto.placers.settings import Configurable
 
 LEARNED = ["colocrl", "hierarchical", "placeto-2019"]
@@ -78,24 +75,6 @@ def test_text_that_is_no_value_is_one_line(name, text, says):
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"count": True},
-        {"count": 2.0},
-        {"count": None},
-        {"sure": 1},
-        {"share": False},
-        {"share": "0.5"},
-        {"how": ["all"]},
-        {"how": np.array(["all", "all"])},
-    ],
-)
-def test_values_of_other_types_are_refused(settings):
-    with pytest.raises(PlacetoError, match=next(iter(settings))):
-        EVERY.configured(settings)
-
-
-@pytest.mark.parametrize(
     ("method", "settings", "says"),
     [
         ("etf", {"rounds": 2}, "etf has no settings; placers with settings: "),
@@ -147,14 +126,6 @@ def test_settings_reach_the_training(method, settings, monkeypatch):
     assert differing == settings
 
 
-def test_settings_reach_the_annealing(nmt):
-    first, again = (
-        place(nmt, "annealing", settings={"max_evaluations": 300, "chains": 3}) for _ in range(2)
-    )
-    assert 300 <= first.evaluations < 303
-    assert first == again
-
-
 def test_a_placement_tells_of_its_settings(nmt, tmp_path):
     plain = place(nmt, "annealing", settings={"max_evaluations": 20})
     other = place(nmt, "annealing", settings={"max_evaluations": 20, "exchanges": 0})
@@ -164,31 +135,3 @@ def test_a_placement_tells_of_its_settings(nmt, tmp_path):
     other.save(tmp_path / "p.json")
     assert json.loads((tmp_path / "p.json").read_text())["settings"] == other.settings
     assert place(nmt, "etf").settings == {}
-
-
-@pytest.mark.parametrize("start", ["first", "expert"])
-def test_placeto_starts_from_one_placement_if_told_to(nmt, start, monkeypatch):
-    starts = []
-    draw = Starts.draw
-
-    def spy(self, generators, options):
-        if len(starts) == 4:
-            raise KeyboardInterrupt
-        drawn = draw(self, generators, options)
-        starts.extend(devices for _, devices, _ in drawn)
-        return drawn
-
-    monkeypatch.setattr(Starts, "draw", spy)
-    settings = {"initial_placement": start, "width": 4, "rounds": 1, "episodes": 2}
-    placement = place(nmt, "placeto-2019", budget_seconds=600, settings=settings)
-    here = initial_placement(nmt, start, np.random.default_rng(0))
-    assert len(starts) == 4 and all((devices == here).all() for devices in starts)
-    # Nothing but where the episodes start was offered before they went on from there.
-    assert placement.trace[0][2] == simulate(nmt, here).step_time
-    assert placement.trace[0][0] == 2
-
-
-def test_every_placer_runs_as_it_is_configured_by_default():
-    for placer in PLACERS.values():
-        if placer.config is not None:
-            assert placer.config.configured(placer.config.settings) == placer.config.default

@@ -1,7 +1,6 @@
 import pytest
 
 from placeto.reports.evaluation import geometric_means
-from placeto.reports.tables import evaluation_tables
 
 
 def row(graph, method, ratio, cluster="duo", feasible=True, wall_seconds=1.0):
@@ -33,18 +32,3 @@ def test_geometric_means_of_what_fits():
     }
     assert means["heft"]["ratio"] is None
     assert means["single"]["problems"] - means["single"]["infeasible"] == 2
-
-
-def test_a_table_a_cluster_and_one_of_all():
-    rows = [*ROWS, row("a", "single", 1.0, "trio"), row("a", "etf", 0.8, "trio")]
-    first, second, means = evaluation_tables("mine", rows)
-    assert [first.title, second.title] == ["mine on duo", "mine on trio"]
-    cells = [[str(cell) for cell in column.cells] for column in first.columns]
-    assert cells == [
-        ["a", "b", "c", "geometric mean"],
-        ["2 s", "2 s", "(2 s)", ""],  # what one device has no memory for
-        ["0.500", "0.125", "OOM", "0.250"],
-        ["-", "OOM", "-", "-"],
-    ]
-    assert [str(cell) for cell in second.columns[2].cells] == ["0.800", "0.800"]
-    assert [str(cell) for cell in means.columns[2].cells] == ["3 of 4", "3 of 4", "0 of 1"]

@@ -1,8 +1,6 @@
 """The placer as a whole: its parts, its budget, what it says."""
 
-from dataclasses import replace
 from itertools import pairwise
-from threading import Event
 
 import numba
 import numpy as np
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place, simulate
 from placeto.envs import generator
-from placeto.placers import PLACERS, Incumbent, registry
+from placeto.placers import Incumbent
 from placeto.search import auto as module
 from placeto.search import chains as search
 from placeto.search.auto import prepare
@@ -123,29 +121,6 @@ def test_the_number_of_placements_is_obeyed(nmt, coarse_groups):
     assert list(step_times) == sorted(step_times, reverse=True)
 
 
-@pytest.mark.parametrize("evaluations", range(1, 16))
-def test_no_part_begins_once_the_placements_are_spent(nmt, evaluations):
-    # The four devices, the expert's, earliest finish, and two of HEFT.
-    ends = (4, 5, 6, 8)
-    spent = found(nmt, evaluations, coarse_groups=8).evaluations
-    assert spent == next((end for end in ends if end >= evaluations), spent)
-    if evaluations > ends[-1]:  # the best devices once more, in the coarser problem
-        assert spent <= evaluations + nmt.num_devices
-
-
-def test_progress_is_evenly_spread_over_both_searches(nmt, monkeypatch):
-    monkeypatch.setattr(search, "CHUNK_SECONDS", 0.001)
-    said = []
-    now = iter(np.arange(0, 10, 0.0004))
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 32)
-    incumbent = Incumbent(problem, 1.0, said.append, lambda: float(next(now)))
-    module.search(incumbent, np.random.default_rng(0), SearchConfig(coarse_groups=8))
-    told = [line for line in said if line.startswith("search in 32 groups")]
-    shares = [int(line.split(": ")[1].split("%")[0]) for line in told]
-    assert len(shares) > 10
-    assert len(set(shares)) >= len(shares) - 1, "one a percent, not a burst of them"
-
-
 def test_many_groups_are_first_placed_several_together(nmt, monkeypatch):
     searched = []
 
@@ -161,23 +136,6 @@ def test_many_groups_are_first_placed_several_together(nmt, monkeypatch):
     assert searched[:2] == [(8, 0.03), (32, 0.01)]
     assert searched[2:5] == [(8, 0.03), (12, 0.01), (32, 0.01)]
     assert searched[5:] == [(32, 0.03)]
-
-
-def test_groups_that_cannot_be_joined_as_wanted_are_coarsened_once(monkeypatch):
-    depth = []
-
-    def coarser_incumbent(incumbent, *rest, original=module.coarser_incumbent):
-        depth.append(incumbent.problem.num_groups)
-        return original(incumbent, *rest)
-
-    monkeypatch.setattr(module, "coarser_incumbent", coarser_incumbent)
-    names = [f"op{number}" for number in range(12)]
-    graph = make_graph(dict.fromkeys(names, 1.0))
-    problem = PlacementProblem(
-        graph, make_cluster(3), "none", pins={group: group % 3 for group in range(9)}
-    )
-    found(problem, 1000, coarse_groups=2, coarse_ratio=4)
-    assert depth == [12]
 
 
 @pytest.mark.parametrize("chunks", [0, 1, 4])
@@ -239,11 +197,6 @@ def test_nothing_that_a_chain_has_met_is_better(seed, memory):
         assert incumbent.step_time <= best[1]
 
 
-def test_is_far_ahead_of_its_heuristics(nmt):
-    heuristics = [place(nmt, method).step_time for method in PARTS]
-    assert found(nmt, 3000).step_time < 0.85 * min(heuristics)
-
-
 def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
     def missing(source):
         raise PlacetoError(f"{source}: no such policy")
@@ -274,80 +227,3 @@ def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
 def test_settings_that_make_no_sense_are_refused(nmt, settings, message):
     with pytest.raises(PlacetoError, match=message):
         place(nmt, "auto", settings=settings)
-
-
-def test_the_longer_a_search_the_hotter_it_begins():
-    config = SearchConfig(first_temperature=0.02, last_temperature=0.0002)
-    assert config.temperature(0.0, 100) == pytest.approx(0.02)
-    assert config.temperature(0.5, 100) == pytest.approx(0.002)
-    assert config.temperature(0.0, 400) == pytest.approx(0.04)
-    assert config.temperature(0.0, 1e6) == pytest.approx(0.08)
-    for placements in (0, 1e-3, 100, 1e6):
-        assert config.temperature(1.0, placements) == pytest.approx(0.0002)
-    assert config.temperature(0.3, 0) == pytest.approx(0.0002)
-
-
-def test_how_long_a_search_will_be(nmt, monkeypatch):
-    expected = []
-
-    def noted(self, spent, placements):
-        expected.append(placements)
-        return 0.001
-
-    monkeypatch.setattr(SearchConfig, "temperature", noted)
-    incumbent = found(nmt, 2000, samples=0)
-    # All that is left of 2,000 placements once the starts are simulated.
-    starts = 2000 - expected[-1] * nmt.num_groups
-    assert expected[0] == 0
-    assert expected[1:] == pytest.approx([expected[-1]] * (len(expected) - 1))
-    assert 10 < starts < 500
-    assert incumbent.evaluations >= 2000
-
-
-def test_the_budget_begins_when_all_is_compiled(monkeypatch):
-    events = []
-
-    def clock():
-        events.append("clock")
-        return float(len(events))
-
-    placer = replace(PLACERS["auto"], prepare=lambda: events.append("prepared"))
-    monkeypatch.setitem(PLACERS, "auto", placer)
-    place(generator.diamond(), "auto", budget_seconds=50.0, clock=clock)
-    assert events[0] == "prepared"
-    assert events.count("prepared") == 1
-
-
-@pytest.mark.parametrize("slow", [False, True])
-def test_compiling_is_told_if_it_takes_long(monkeypatch, slow):
-    told, compiled = [], Event()
-    placer = replace(PLACERS["auto"], prepare=(lambda: compiled.wait(60)) if slow else compiled.set)
-
-    def progress(message):
-        told.append(message)
-        compiled.set()
-
-    monkeypatch.setitem(PLACERS, "auto", placer)
-    monkeypatch.setattr(registry, "SLOW_SECONDS", 0.05 if slow else 60.0)
-    place(generator.diamond(), "auto", 50.0, progress=progress, settings={"max_evaluations": 20})
-    assert ("compiling, once after an installation" in told[0]) is slow
-    assert compiled.is_set()
-
-
-def test_preparing_runs_every_part(monkeypatch):
-    ran = []
-
-    def noted(name):
-        run = getattr(module, name)
-
-        def running(*arguments, **options):
-            ran.append(name)
-            return run(*arguments, **options)
-
-        return running
-
-    first, then = ["offer_starts"], ["offer_greedy", "offer_drawn", "anneal"]
-    for name in [*first, "coarser_incumbent", *then]:
-        monkeypatch.setattr(module, name, noted(name))
-    prepare.__wrapped__()
-    assert ran == [*first, "anneal", *first, "coarser_incumbent", *first, *then, "anneal"]

@@ -13,7 +13,6 @@ from placeto.heuristics.initial import all_on
 from placeto.search import repair
 from placeto.search.incumbent import Incumbent
 from placeto.search.repair import (
-    MAX_MOVES,
     MAX_ROUNDS,
     MAX_TRIED,
     exchanged_bytes,
@@ -84,13 +83,6 @@ def test_a_second_round_takes_what_the_first_left():
     assert incumbent.devices.tolist() == [1, 1, 1, 0, 0, 0, 0, 1]
 
 
-def test_where_nothing_can_move_it_ends():
-    graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 9, "b": 9})
-    incumbent = repaired(make_problem(graph, make_cluster(1, memory=8)), [0, 0])
-    assert not incumbent.feasible
-    assert incumbent.evaluations == 1
-
-
 def test_single_moves_are_simulated_where_no_device_has_room_by_the_count():
     names = [f"op{number}" for number in range(9)]
     graph = make_graph(
@@ -135,40 +127,6 @@ def test_it_goes_on_where_every_move_leaves_more_above_the_limit():
     assert found.devices[0] == found.devices[3] != found.devices[1] == found.devices[2]
 
 
-def test_it_ends_where_nothing_fits():
-    # Three of 6 into two rooms of 10, which 18 of 20 bytes do not rule out; into two of 8, they do.
-    graph = make_graph(dict.fromkeys("abc", 1.0), param_bytes=dict.fromkeys("abc", 6))
-    found = repaired(make_problem(graph, make_cluster(2, memory=10)), [0, 0, 1])
-    assert not found.feasible
-    assert MAX_MOVES <= found.evaluations <= MAX_ROUNDS + MAX_MOVES * MAX_TRIED
-    found = repaired(make_problem(graph, make_cluster(2, memory=8)), [0, 0, 1])
-    assert not found.feasible
-    assert found.evaluations <= MAX_ROUNDS
-
-
-@pytest.mark.parametrize(("fits", "seconds"), [(True, 10), (False, 100)])
-def test_where_something_fits_already_it_has_a_tenth_of_the_budget(fits, seconds):
-    # See the last test: nothing fits, and it goes on for long.
-    graph = make_graph(dict.fromkeys("abc", 1.0), param_bytes=dict.fromkeys("abc", 6))
-    now = [0.0]
-
-    class Slow(Incumbent):
-        def take(self, many, outcomes):
-            super().take(many, outcomes)
-            now[0] += 1.0
-
-    problem = make_problem(graph, make_cluster(2, memory=10))
-    offer_repaired(Slow(problem, 100.0, clock=lambda: now[0], feasible=fits), np.array([0, 0, 1]))
-    assert now[0] == seconds
-
-
-def test_the_budget_ends_it():
-    graph = make_graph({"a": 1.0, "b": 1.0}, param_bytes={"a": 6, "b": 6})
-    incumbent = Incumbent(make_problem(graph, make_cluster(2, memory=8)), 0.0)
-    offer_repaired(incumbent, np.array([0, 0]))
-    assert incumbent.evaluations == 1
-
-
 @given(problem=problems(max_ops=15), data=st.data())
 def test_a_repair_offers_only_what_is_allowed_and_keeps_what_fits(problem, data):
     offered = []
@@ -201,15 +159,6 @@ def test_by_the_count_no_group_returns_to_a_device_that_it_has_left(problem, dat
     count = problem.num_groups
     drawn = np.array(data.draw(st.lists(device, min_size=count, max_size=count)))
     check_that_none_returns(problem, moved_where_allowed(problem, drawn))
-
-
-def test_two_full_devices_do_not_pass_a_group_to_and_fro():
-    graph = make_graph(
-        dict.fromkeys("abcd", 1.0),
-        [("a", 5, ["d"]), ("b", 1, ["c"]), ("c", 4, ["d"])],
-        param_bytes={"a": 4, "b": 3, "c": 5, "d": 3},
-    )
-    check_that_none_returns(make_problem(graph, make_cluster(3, memory=12)), [2, 2, 1, 1])
 
 
 def check_that_none_returns(problem, devices):

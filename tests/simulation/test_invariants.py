@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from placeto import PlacementProblem, PlacetoError, simulate, step_times
+from placeto import PlacementProblem, simulate
 from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import placed, problems
@@ -95,40 +95,6 @@ def test_schedules_differ_where_one_start_does() -> None:
     assert first != second
     assert first != simulate(problem, [1, 0])
     assert first != "a schedule"
-
-
-@pytest.mark.parametrize(
-    ("devices", "message"),
-    [
-        ([0], r"placement has shape \(1,\), expected \(2,\): one device a group"),
-        ([[0, 1]], r"placement has shape \(1, 2\)"),
-        ([0, 2], "placement gives group 1 device 2, but devices go from 0 to 1"),
-        ([-1, 0], "placement gives group 0 device -1"),
-        ([0.0, 1.0], "placement has float64 values, expected device numbers"),
-        ([True, False], "placement has bool values"),
-        ([[0], [0, 1]], "placement is not an array of device numbers"),
-    ],
-)
-def test_placements_that_are_none(devices: object, message: str) -> None:
-    problem = make_problem(make_graph({"a": 1, "b": 1}), make_cluster(2))
-    with pytest.raises(PlacetoError, match=message):
-        simulate(problem, devices)
-
-
-@pytest.mark.parametrize(
-    ("many", "message"),
-    [
-        ([0, 1], r"placements have shape \(2,\), expected \(batch, 2\)"),
-        ([[0, 1, 0]], r"placements have shape \(1, 3\)"),
-        ([[0, 1], [2, 0]], "gives group 0 device 2"),
-        ([[0.5, 1]], "placements have float64 values"),
-        ([[0], [0, 1]], "placements are not an array of device numbers"),
-    ],
-)
-def test_batches_that_are_none(many: object, message: str) -> None:
-    problem = make_problem(make_graph({"a": 1, "b": 1}), make_cluster(2))
-    with pytest.raises(PlacetoError, match=message):
-        step_times(problem, many)
 
 
 def test_empty_batch() -> None:

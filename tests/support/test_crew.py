@@ -3,13 +3,10 @@
 import os
 import signal
 
-import numpy as np
 import pytest
 
-import placeto
 from placeto import PlacetoError
-from placeto.support import crew as crews
-from placeto.support.crew import Crew, one_a_node
+from placeto.support.crew import Crew
 from tests.support import works
 
 TWO = [{"num_cpus": 1}] * 2
@@ -49,30 +46,6 @@ def test_an_idle_worker_that_is_killed_is_replaced_under_its_number():
         assert first != second
 
 
-def test_workers_that_die_again_and_again_are_given_up(monkeypatch):
-    monkeypatch.setattr(crews, "DEATHS", 2)
-    with (
-        Crew(works.doomed, [{"num_cpus": 1}]) as crew,
-        pytest.raises(PlacetoError, match=r"^a worker died 3 times; of the last") as error,
-    ):
-        list(crew.map([1]))
-    assert "\n" not in str(error.value)
-
-
-def test_workers_that_do_not_start_are_waited_for_with_a_word(monkeypatch):
-    monkeypatch.setattr(crews, "PATIENCE", 0.5)
-
-    def stop(line):
-        raise TimeoutError(line)
-
-    nowhere = [{"num_cpus": 0, "resources": {"node:192.0.2.1": 0.6}}]
-    with (
-        Crew(works.squarer, nowhere, stop) as crew,
-        pytest.raises(TimeoutError, match="none of 1 workers has started"),
-    ):
-        crew.start()
-
-
 def test_errors_of_the_work_are_raised_as_they_are():
     with Crew(works.strict, TWO[:1]) as crew:
         with pytest.raises(PlacetoError, match=r"^zero is refused$"):
@@ -81,31 +54,6 @@ def test_errors_of_the_work_are_raised_as_they_are():
             list(crew.map([1]))
         assert list(crew.map([2])) == [(0, 1)]
         assert crew.deaths == 0
-
-
-def test_what_workers_cannot_begin_with_is_an_error_of_the_start(monkeypatch):
-    with (
-        Crew(works.unwilling, TWO[:1]) as crew,
-        pytest.raises(PlacetoError, match=r"^worker 0 can"),
-    ):
-        crew.start()
-    monkeypatch.setattr(placeto, "__version__", "0.0.0")
-    with (
-        Crew(works.squarer, TWO[:1]) as crew,
-        pytest.raises(PlacetoError, match=r"has placeto .*, not 0\.0\.0; all need the same"),
-    ):
-        crew.start()
-
-
-def test_arrays_are_as_they_were():
-    """An array that can only be read is of another type to numba, and so is one that cannot."""
-    open_to_all, frozen = np.zeros(200_000), np.zeros(3)
-    frozen.flags.writeable = False
-    with Crew(works.flags, TWO[:1]) as crew:
-        first, second = (result for _, result in sorted(crew.map([open_to_all, frozen])))
-    assert (first[0], second[0]) == (True, False)
-    assert first[1].flags.writeable
-    assert (first[1] == 1).all()
 
 
 def test_items_handed_over_one_by_one():
@@ -118,14 +66,3 @@ def test_items_handed_over_one_by_one():
             ticket, result = crew.take()
             assert result == tickets.pop(ticket) ** 2
         assert not tickets
-
-
-def test_workers_that_measure_need_a_machine_each():
-    [options] = one_a_node(1, 2)
-    assert options["num_cpus"] == 2
-    with Crew(works.numbered, [options]) as crew:
-        assert len(list(crew.map([None]))) == 1
-    with pytest.raises(PlacetoError, match="2 workers that measure need a machine each, with 1 C"):
-        one_a_node(2, 1)
-    with pytest.raises(PlacetoError, match="with 3 CPUs; there are 0"):
-        one_a_node(1, 3)

@@ -1,5 +1,4 @@
 import ast
-import gc
 import os
 import subprocess
 import sys
@@ -11,7 +10,6 @@ import numba
 import numpy as np
 import pytest
 from numba import types
-from numba.core import event
 
 from placeto.support import jit
 
@@ -104,42 +102,6 @@ def test_whole_numbers_of_any_kind_are_one_specialisation() -> None:
 
     assert asked(np.array([4], dtype=np.int32), 5) == (6, 8, 10, 10, 1.0)
     assert doubled.signatures == [(types.int64,), (types.float64,)]
-
-
-def test_what_compiled_code_alone_calls_is_compiled_without_a_door_for_python() -> None:
-    @jit.inner()
-    def halved(number):
-        return number / 2
-
-    @jit.njit()
-    def asked(number):
-        return halved(number)
-
-    assert asked(5) == 2.5
-    assert halved.signatures == [(types.int64,)]
-    with pytest.raises(TypeError, match="halved is called by compiled code alone"):
-        halved(5)
-
-
-def test_no_garbage_is_looked_for_while_numba_compiles() -> None:
-    seen = []
-
-    class Noting(event.Listener):
-        def on_start(self, event: event.Event) -> None:
-            seen.append(gc.isenabled())
-
-        def on_end(self, event: event.Event) -> None:
-            seen.append(gc.isenabled())
-
-    noting = Noting()
-    event.register("numba:run_pass", noting)
-    try:
-        assert jit.njit()(lambda number: -number)(5) == -5
-    finally:
-        event.unregister("numba:run_pass", noting)
-    assert seen
-    assert not any(seen)
-    assert gc.isenabled()
 
 
 def test_code_is_called_by_its_address() -> None:

@@ -29,14 +29,6 @@ def mortal(number):
     return work
 
 
-def doomed(number):
-    return lambda item: os.kill(os.getpid(), signal.SIGKILL)
-
-
-def unwilling(number):
-    raise PlacetoError(f"worker {number} cannot work")
-
-
 def strict(number):
     def work(item):
         if item == 0:

@@ -1,6 +1,5 @@
 """Proximal policy optimisation, beside REINFORCE."""
 
-import itertools
 import math
 
 import numpy as np
@@ -11,10 +10,9 @@ from placeto.envs import generator
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
-from placeto.training import Trainer, train
+from placeto.training import Trainer
 from placeto.training.update import clipped_surrogate
 from tests.training.test_reinforce import played, step_up
-from tests.training.test_run import CONFIG, PROBLEMS, content, interrupt_at, stop_after
 from tests.training.test_trainer import (
     TOYS,
     best_step_time,
@@ -75,26 +73,6 @@ def test_one_epoch_is_reinforce_bit_for_bit(config):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("config", SMALL, ids=lambda config: type(config).__name__)
-def test_what_ends_a_later_epoch_leaves_those_before_it(config):
-    """The first epoch's step is REINFORCE's, and so is what is reported."""
-    problem, ticks = generator.diamond(), itertools.count()
-    plain = Trainer([problem], config)
-    report = plain.step()
-    whole = Trainer([problem], variant(config, algorithm="ppo", epochs=3))
-    assert whole.step().entropy == report.entropy
-    assert weights(whole.policy) != weights(plain.policy)
-
-    def stop():
-        if next(ticks) == 1:  # all states are in one part
-            raise KeyboardInterrupt
-
-    stopped = Trainer([problem], whole.config, tick=stop)
-    with pytest.raises(KeyboardInterrupt):
-        stopped.step()
-    assert weights(stopped.policy) == weights(plain.policy)
-
-
 def test_second_epoch_is_the_clipped_objective_written_out():
     torch.manual_seed(0)
     agent, rollout = played(generator.diamond(), rounds=1, keep=0.5, initial_placement="random")
@@ -142,18 +120,3 @@ def test_reaches_the_best_placement_from_a_random_start(toy, seed):
     for _ in range(trainer.config.updates):
         trainer.step()
     assert goes_to(trainer) == pytest.approx(best_step_time(trainer.problems[0]), rel=1e-9)
-
-
-@pytest.mark.parametrize("where", ["between updates", "between epochs"])
-def test_a_run_that_is_continued_is_the_run_that_was_not_stopped(tmp_path, monkeypatch, where):
-    config = variant(CONFIG, algorithm="ppo", epochs=3, updates=4)
-    train(PROBLEMS, config, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        if where == "between epochs":  # of the third update
-            stop_after(patch, "torch.optim.Adam.step", 8)
-        with pytest.raises(KeyboardInterrupt):
-            train(PROBLEMS, config, tmp_path / "stopped", progress=interrupt_at(3))
-    updates = torch.load(tmp_path / "stopped" / "trainer.pt", weights_only=True)["updates"]
-    assert updates == (2 if where == "between epochs" else 3)
-    train(PROBLEMS, config, tmp_path / "stopped")
-    assert content(tmp_path / "stopped") == content(tmp_path / "whole")

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pytest
 import torch
@@ -17,7 +16,6 @@ from safetensors.torch import load as load_tensors
 from placeto import PlacetoError
 from placeto.envs import generator
 from placeto.models.placeto_2019.settings import Placeto2019Config
-from placeto.problem import PlacementProblem
 from placeto.training import Trainer, load_policy, train
 
 CONFIG = Placeto2019Config(
@@ -190,22 +188,6 @@ def test_a_kill_between_any_two_writes(tmp_path, whole, monkeypatch):
     assert kills == 1 + 3 * 4
 
 
-def test_what_a_kill_left_under_temporary_names_goes_away(tmp_path):
-    left = tmp_path / ".trainer.pt.x1y2"
-    left.write_bytes(b"half")
-    train(PROBLEMS, CONFIG, tmp_path)
-    assert not left.exists()
-
-
-def test_a_line_of_metrics_that_was_cut_off_is_made_again(tmp_path, whole):
-    with pytest.raises(KeyboardInterrupt):
-        train(PROBLEMS, CONFIG, tmp_path, progress=interrupt_at(3))
-    with (tmp_path / "metrics.jsonl").open("a") as metrics:
-        metrics.write('{"update": 4, "graph": "dia')
-    train(PROBLEMS, CONFIG, tmp_path)
-    assert content(tmp_path) == whole
-
-
 def test_a_run_that_is_over_is_left_as_it_is(tmp_path):
     train(PROBLEMS, CONFIG, tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -220,37 +202,6 @@ def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
     assert train(PROBLEMS, longer, tmp_path).updates == 8
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 8
     assert json.loads((tmp_path / "config.json").read_text())["training"]["updates"] == 8
-
-
-@pytest.mark.parametrize(
-    ("problems", "changed", "says"),
-    [
-        (PROBLEMS, {"seed": 1}, "holds a run with seed = 0, not 1"),
-        (PROBLEMS, {"learning_rate": 0.5}, "holds a run with learning_rate = 0.001, not 0.5"),
-        (PROBLEMS[:1], {}, "holds a run on other graphs"),
-        (PROBLEMS[::-1], {}, "holds a run on other graphs"),
-        ([PROBLEMS[0], generator.chain()], {}, "holds a run on other graphs"),
-    ],
-)
-def test_a_directory_with_another_run_is_an_error(tmp_path, problems, changed, says):
-    train(PROBLEMS, CONFIG, tmp_path)
-    before = content(tmp_path)
-    with pytest.raises(PlacetoError, match=says):
-        train(problems, Placeto2019Config(**CONFIG.to_document() | changed), tmp_path)
-    assert content(tmp_path) == before
-
-
-def test_a_problem_of_the_same_names_and_sizes_may_be_another(tmp_path):
-    train(PROBLEMS[:1], CONFIG, tmp_path)
-    fork = PROBLEMS[0]
-    pinned = PlacementProblem(fork.graph, fork.cluster, "none", pins={0: 1})
-    with pytest.raises(PlacetoError, match="holds a run on other graphs"):
-        train([pinned], CONFIG, tmp_path)
-
-
-def test_two_graphs_of_one_name_are_an_error(tmp_path):
-    with pytest.raises(PlacetoError, match="two graphs are called 'fork'"):
-        train([PROBLEMS[0], PROBLEMS[0]], CONFIG, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -271,45 +222,6 @@ def test_broken_files_are_one_line(tmp_path, name, data, says):
         train(PROBLEMS, CONFIG, tmp_path)
     assert str(path) in str(error.value) or str(tmp_path) in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_a_policy_without_its_resume_state_is_kept(tmp_path):
-    train(PROBLEMS, CONFIG, tmp_path)
-    (tmp_path / "trainer.pt").unlink()
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(PlacetoError, match=r"holds a policy but no trainer.pt"):
-        train(PROBLEMS, CONFIG, tmp_path)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_another_networks_resume_state_is_one_line_with_its_path(tmp_path):
-    train(PROBLEMS, CONFIG, tmp_path / "one")
-    train(PROBLEMS, replace(CONFIG, width=8), tmp_path / "other")
-    (tmp_path / "other" / "trainer.pt").replace(tmp_path / "one" / "trainer.pt")
-    with pytest.raises(PlacetoError, match=r"one/trainer.pt: the resume state does not") as error:
-        train(PROBLEMS, CONFIG, tmp_path / "one")
-    assert len(str(error.value)) < 500
-
-
-def test_a_resume_state_without_its_run_is_an_error(tmp_path):
-    train(PROBLEMS, CONFIG, tmp_path)
-    (tmp_path / "config.json").unlink()
-    with pytest.raises(PlacetoError, match=r"holds trainer.pt but no config.json"):
-        train(PROBLEMS, CONFIG, tmp_path)
-
-
-def test_a_directory_that_cannot_be_made_is_an_error(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(PlacetoError, match="File exists"):
-        train(PROBLEMS, CONFIG, tmp_path / "file")
-    with pytest.raises(PlacetoError, match="Not a directory"):
-        train(PROBLEMS, CONFIG, tmp_path / "file" / "run")
-
-
-def test_metrics_that_cannot_be_written_are_an_error(tmp_path):
-    (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
-    with pytest.raises(PlacetoError):
-        train(PROBLEMS, CONFIG, tmp_path)
 
 
 def test_the_policy_of_a_run_is_the_trained_one(tmp_path):

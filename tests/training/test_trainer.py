@@ -1,16 +1,15 @@
 import itertools
-import threading
 
 import numpy as np
 import pytest
 import torch
 
-from placeto import PlacetoError, load_cluster, load_graph
+from placeto import load_cluster, load_graph
 from placeto.envs import generator
 from placeto.heuristics.initial import random_placement
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.problem import PlacementProblem
-from placeto.simulation import EvaluatedBatch, step_times
+from placeto.simulation import step_times
 from placeto.training import Trainer
 
 TOYS = [generator.chain, generator.fork, generator.diamond, generator.unequal]
@@ -132,92 +131,5 @@ def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
     assert weights[0] == weights[1]
 
 
-def test_what_ends_a_gradient_step_leaves_the_policy_and_no_thread():
-    ticks = itertools.count()
-
-    def stop():
-        if next(ticks) == 2:
-            raise KeyboardInterrupt
-
-    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), "auto")
-    trainer = Trainer([problem], Placeto2019Config(episodes=4, rounds=1, width=4), tick=stop)
-    state, running = trainer.state()["policy"], threading.active_count()
-    with pytest.raises(KeyboardInterrupt):
-        trainer.step()
-    assert threading.active_count() == running
-    for name, tensor in trainer.policy.state_dict().items():
-        assert torch.equal(tensor, state[name])
-
-
-def test_placements_of_a_problem_are_kept_from_update_to_update(monkeypatch):
-    made = []
-
-    class Counted(EvaluatedBatch):
-        def __init__(self, problem, batch, evaluate):
-            made.append((problem.graph.name, batch))
-            super().__init__(problem, batch, evaluate)
-
-    monkeypatch.setattr("placeto.envs.episodes.EvaluatedBatch", Counted)
-    config = Placeto2019Config(updates=8, episodes=3, rounds=1, initial_placement="random")
-    trainer = Trainer([generator.fork(), generator.diamond()], config)
-    for _ in range(4):
-        trainer.step()
-        trainer.roll_out(0, episodes=1, greedy=True)
-    assert made == [("fork", 3), ("diamond", 3)]
-    trainer.roll_out(1, episodes=5)
-    assert made[2:] == [("diamond", 5)]
-
-
-def test_a_state_is_a_copy_and_brings_back_all():
-    config = Placeto2019Config(updates=9, episodes=3, rounds=2, initial_placement="random")
-    trainer = Trainer([generator.fork(), generator.diamond()], config)
-    for _ in range(3):
-        trainer.step()
-    state = trainer.state()
-    expected = [trainer.step() for _ in range(3)]
-    for _ in range(2):  # twice: going on from a state does not change it either
-        trainer.restore(state)
-        again = [trainer.step() for _ in range(3)]
-        assert list(map(comparable, again)) == list(map(comparable, expected))
-
-
 def comparable(report):
     return {key: value for key, value in vars(report).items() if key != "steps_per_second"}
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {},
-        {"policy": {}},
-        {"optimizer": []},
-        {"rng": {}},
-        {"rng": 3},
-        {"baselines": [1.0]},
-        {"baselines": {"0": 1.0}},
-        {"best": 3},
-    ],
-)
-def test_a_state_that_does_not_fit_is_an_error(broken):
-    trainer = Trainer([generator.fork()], Placeto2019Config(rounds=1))
-    state = trainer.state() | broken if broken else {}
-    with pytest.raises(PlacetoError, match="resume state does not fit this run"):
-        trainer.restore(state)
-
-
-def test_what_cannot_be_trained_on_is_an_error():
-    with pytest.raises(PlacetoError, match="no problem"):
-        Trainer([], Placeto2019Config())
-    graph = load_graph("nmt")
-    problems = [PlacementProblem(graph, load_cluster(name), 8) for name in ("k80x2", "k80x4")]
-    with pytest.raises(PlacetoError, match="2, 4 devices"):
-        Trainer(problems, Placeto2019Config())
-    with pytest.raises(PlacetoError, match="groups are too many for an agent"):
-        Trainer([PlacementProblem(graph, load_cluster("k80x2"), "none")], Placeto2019Config())
-
-
-def test_a_gradient_that_is_not_finite_is_an_error():
-    trainer = Trainer([generator.diamond()], Placeto2019Config(learning_rate=1e30, keep=0.0))
-    with pytest.raises(PlacetoError, match="lower learning_rate"):
-        for _ in range(20):
-            trainer.step()

@@ -1,29 +1,22 @@
 """Which policy a run keeps: figures by hand, and runs that are stopped and continued."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from placeto import PlacetoError
 from placeto.envs import generator
-from placeto.models.agents import agent_of
-from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate_many
-from placeto.training import load_policy, train
+from placeto.training import train
 from placeto.training.validation import Validation
 from tests.training.test_run import (
     content,
-    interrupt_at,
     kills_survived,
-    metrics_of,
     plain,
-    stop_after,
 )
 
 CONFIG = Placeto2019Config(
@@ -92,25 +85,6 @@ def test_what_is_kept_does_not_change_with_the_policy_in_training():
     assert all(torch.equal(best[name], expected[name]) for name in expected)
 
 
-def test_a_policy_of_another_size_cannot_be_validated():
-    config = replace(CONFIG, width=8)
-    with pytest.raises(PlacetoError, match="unequal on toy: the network in training is of another"):
-        Validation(OTHERS, config, simulate_many, policy_that(0))
-
-
-def test_random_numbers_of_others_are_left_alone():
-    policy, before = policy_that(0), torch.get_rng_state()
-    Validation(OTHERS, CONFIG, simulate_many, policy)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_neither_can_one_of_the_size_of_its_problem():
-    config = ColocRLConfig(width=4)
-    policy = agent_of(config).make([PROBLEMS[1]], config, simulate_many, None).network
-    with pytest.raises(PlacetoError, match="no problem to validate it on"):
-        Validation([PROBLEMS[0]], config, simulate_many, policy)
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A run that nothing stopped."""
@@ -143,45 +117,6 @@ def test_the_training_is_the_same_as_without_validation(tmp_path, whole):
     assert bare["state"] == state
 
 
-def test_the_policy_is_the_one_of_the_best_checkpoint(tmp_path, monkeypatch):
-    ratios = iter([0.9, 0.7, 0.8, 0.7])
-    monkeypatch.setattr(Validation, "ratios", lambda self, policy: (next(ratios),) * 2)
-    train(PROBLEMS, CONFIG, tmp_path / "kept", validation=OTHERS)
-    card = json.loads((tmp_path / "kept" / "policy.json").read_text())
-    assert (card["updates"], card["validated"]["ratio"]) == (4, pytest.approx(0.7))
-    with pytest.raises(KeyboardInterrupt):
-        train(PROBLEMS, CONFIG, tmp_path / "four", progress=interrupt_at(4))
-    kept, four = (tmp_path / name / "policy.safetensors" for name in ("kept", "four"))
-    assert kept.read_bytes() == four.read_bytes()
-
-
-@pytest.mark.parametrize("update", [1, 2, 7])
-def test_a_run_that_is_continued_is_the_run_that_was_not_stopped(tmp_path, whole, update):
-    interrupt = interrupt_at(update)
-
-    def progress(message):
-        if message.startswith("episode"):
-            interrupt(message)
-
-    with pytest.raises(KeyboardInterrupt):
-        train(PROBLEMS, CONFIG, tmp_path, validation=OTHERS, progress=progress)
-    assert len(metrics_of(tmp_path)) == update
-    load_policy(tmp_path)
-    train(PROBLEMS, CONFIG, tmp_path, validation=OTHERS)
-    assert content(tmp_path) == whole
-
-
-@pytest.mark.parametrize("call", [1, 2, 4])
-def test_a_run_that_is_stopped_while_it_is_validated(tmp_path, whole, monkeypatch, call):
-    with monkeypatch.context() as patch:
-        stop_after(patch, "placeto.training.validation.Validation.ratios", call)
-        with pytest.raises(KeyboardInterrupt):
-            train(PROBLEMS, CONFIG, tmp_path, validation=OTHERS)
-    assert len(metrics_of(tmp_path)) == [2, 4, 6, 7][call - 1]
-    train(PROBLEMS, CONFIG, tmp_path, validation=OTHERS)
-    assert content(tmp_path) == whole
-
-
 def test_a_kill_between_any_two_writes(tmp_path, monkeypatch):
     config = replace(CONFIG, updates=2, checkpoint_every=1)
     train(PROBLEMS, config, tmp_path / "whole", validation=OTHERS)
@@ -193,24 +128,3 @@ def test_a_kill_between_any_two_writes(tmp_path, monkeypatch):
     kills = kills_survived(tmp_path, run, whole, monkeypatch)
     # config.json, and three files at each of two checkpoints and at the end
     assert kills == 1 + 3 * 3
-
-
-@pytest.mark.parametrize("other", [[], OTHERS[:1], OTHERS[::-1]])
-def test_a_directory_with_another_validation_is_an_error(tmp_path, other):
-    train(PROBLEMS, CONFIG, tmp_path, validation=OTHERS)
-    with pytest.raises(PlacetoError, match="holds a run with other validation graphs"):
-        train(PROBLEMS, CONFIG, tmp_path, validation=other)
-
-
-def test_one_graph_on_two_clusters(tmp_path):
-    fork = PROBLEMS[0]
-    cluster = replace(fork.cluster, name="another")
-    both = [fork, PlacementProblem(fork.graph, cluster, "none")]
-    train(both, CONFIG, tmp_path)
-    described = json.loads((tmp_path / "config.json").read_text())["problems"]
-    assert [(row["graph"], row["cluster"]) for row in described] == [
-        ("fork", "toy"),
-        ("fork", "another"),
-    ]
-    with pytest.raises(PlacetoError, match="two graphs are called 'chain' on cluster 'toy'"):
-        train(PROBLEMS, CONFIG, tmp_path / "new", validation=[OTHERS[1], OTHERS[1]])

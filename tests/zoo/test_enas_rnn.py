@@ -1,7 +1,6 @@
 """The language model of a sampled cell: its size, its work, its loss, the names of its parts."""
 
 import random
-import re
 from functools import partial
 from itertools import pairwise
 
@@ -12,7 +11,6 @@ pytest.importorskip("tensorflow", reason="the zoo needs placeto[tensorflow]")
 
 from placeto.extraction import extract
 from placeto.graph import ComputationGraph
-from placeto.support.errors import PlacetoError
 from placeto.zoo import enas_rnn
 from placeto.zoo.enas_rnn import ACTIVATIONS, sampled_recurrent_cell, unread
 from tests.extraction.macs import forward_macs
@@ -95,24 +93,3 @@ def plain_loss(variables: Arrays) -> float:
             logits = state @ variables["softmax/kernel"] + variables["softmax/bias"]
             total += np.log(np.exp(logits).sum()) - logits[wanted]
     return total / (BATCH * LENGTH)
-
-
-def test_untrained_it_guesses_and_then_learns(trained: tuple[list[float], Arrays, Arrays]) -> None:
-    losses, first, last = trained
-    assert losses[0] == pytest.approx(np.log(VOCABULARY), rel=0.01)
-    assert losses[-1] < 0.9 * losses[0]
-    assert all((first[name] != last[name]).any() for name in first)
-
-
-def test_every_costly_op_says_which_part_it_belongs_to(graph: ComputationGraph) -> None:
-    part = re.compile(
-        r"^(gradient_tape/|ConstantFolding/|update/)*(embedding|node_\d|cell|softmax)/|^clip/"
-    )
-    for name, seconds in zip(graph.op_names, graph.op_seconds["k80"], strict=True):
-        assert seconds == 0 or part.match(name), name
-    assert graph.meta["kind"] == "sequence"
-
-
-def test_sizes_that_make_no_model() -> None:
-    with pytest.raises(PlacetoError, match="enas_rnn: nodes=0 must be at least 1"):
-        enas_rnn(nodes=0)

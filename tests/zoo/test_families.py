@@ -18,7 +18,6 @@ from placeto.zoo.families import (
     Member,
     is_synthetic,
     members,
-    parse_family,
     parse_member,
 )
 
@@ -76,26 +75,6 @@ def test_sources_are_models_of_the_zoo_with_options_that_they_have(family: str) 
         seen.update(list(source.options))
     # One model, and in every source the same options.
     assert set(seen.values()) == {SIZE}
-
-
-def test_a_source_that_is_drawn_twice_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    family = FAMILIES["nmt"]
-    draw = lambda rng: f"zoo:nmt?length={drawn(range(SIZE), rng) + 1}"  # noqa: E731
-    monkeypatch.setitem(FAMILIES, "few", type(family)("as many as needed", draw))
-    assert len({each.source for each in members("few")}) == SIZE
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("family:cifar100", r"no such family; families: cifar10, ptb, nmt"),
-        ("family:", "no such family; families"),
-        ("family:nmt?number=3", "expected a whole family, such as family:nmt"),
-    ],
-)
-def test_families_that_are_none(text: str, complaint: str) -> None:
-    with pytest.raises(PlacetoError, match=complaint):
-        parse_family(text)
 
 
 @pytest.mark.parametrize(

@@ -78,14 +78,6 @@ def test_a_layer_reads_the_layer_before() -> None:
         assert all(2 <= widths[layer] <= 5 for layer in range(1, depth.max()))
 
 
-def test_an_op_reads_some_of_the_dozen_before() -> None:
-    for graph in family_graphs("family:random"):
-        sources, consumers = graph.op_edges
-        assert ((consumers - sources >= 1) & (consumers - sources <= 12)).all()
-        counts = np.bincount(consumers, minlength=graph.num_ops)[1:]
-        assert set(counts.tolist()) <= {1, 2, 3}
-
-
 def test_series_and_parallel_reductions_leave_one_edge() -> None:
     graphs = family_graphs("family:series_parallel")
     # A split in series adds one edge, one in parallel two.

@@ -97,29 +97,6 @@ def test_open_dimensions(small: Path, query: str, complaint: str) -> None:
         extract(f"{small}{query}")
 
 
-def test_a_dimension_without_a_name_and_one_that_stands_twice(tmp_path: Path) -> None:
-    path = tmp_path / "product.onnx"
-    save(
-        path,
-        [helper.make_node("MatMul", ["a", "b"], ["y"])],
-        {"a": ["n", None], "b": [7, "n"]},
-        ["y"],
-    )
-    with pytest.raises(PlacetoError, match=r"'n', 'a\.1' of the inputs' dimensions have no size"):
-        extract(str(path))
-    graph = extract(f"{path}?n=3&a.1=7").graph
-    assert graph.op_names == ("a", "b", "MatMul")
-    assert graph.flops.tolist() == [0, 0, 2 * 3 * 7 * 3]
-
-
-def test_a_dimension_below_zero_is_open(tmp_path: Path) -> None:
-    path = tmp_path / "open.onnx"
-    save(path, [helper.make_node("Relu", ["x"], ["y"])], {"x": [-1, 4]}, ["y"])
-    with pytest.raises(PlacetoError, match=r"'x\.0' of the inputs' dimensions has no size"):
-        extract(str(path))
-    assert extract(f"{path}?x.0=3").graph.tensor_bytes.tolist() == [48, 48]
-
-
 def test_shapes_in_a_file_of_their_own_are_read_and_weights_are_not(
     small: Path, tmp_path: Path
 ) -> None:
@@ -134,13 +111,6 @@ def test_shapes_in_a_file_of_their_own_are_read_and_weights_are_not(
     graph = extract(f"{path}?batch=2").graph
     assert graph.param_bytes.tolist() == expected.param_bytes.tolist()
     assert graph.meta["warnings"] == ["2 outputs of unknown size, counted as 0 bytes: f, y"]
-
-
-def test_a_tensor_that_nothing_makes(tmp_path: Path) -> None:
-    path = tmp_path / "cut.onnx"
-    save(path, [helper.make_node("Add", ["x", "gone"], ["y"], "add")], {"x": [2]}, ["y"])
-    with pytest.raises(PlacetoError, match="op 'add' reads 'gone', which nothing"):
-        extract(str(path))
 
 
 def test_a_weight_of_several_readers_is_memory_of_each(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Functions that return PyTorch modules, as users name them, and what is said of others."""
 
-import logging
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from placeto.extraction import extract
 from placeto.extraction.source import parse_source
 from placeto.extraction.user_code import is_pytorch
-from placeto.graph import load_graph
 from placeto.support.errors import PlacetoError
 
 MODELS = "tests.extraction.pytorch.models"
@@ -20,21 +18,6 @@ def make(width: int = 3):
 """
 
 
-def test_a_file_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "own_model.py").write_text(FILE)
-    extraction = extract(f"{tmp_path}/own_model.py:make?width=5&inference=true")
-    assert extraction.graph.name == "make"
-    assert extraction.graph.flops.sum() == 2 * 8 * 4 * 5
-    assert extraction.save(tmp_path / "graph.json") is None
-    assert load_graph(tmp_path / "graph.json") == extraction.graph
-    assert sorted(path.name for path in tmp_path.glob("graph*")) == ["graph.json"]
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(PlacetoError, match=r"there is no file other\.py"):
-        extract("other.py:make")
-    with pytest.raises(PlacetoError, match=r"no function 'mak' \(did you mean make"):
-        extract("own_model.py:mak")
-
-
 def test_what_a_function_imports_when_it_is_called(tmp_path: Path) -> None:
     (tmp_path / "own_layers.py").write_text("from torch.nn import Linear as Layer\n")
     (tmp_path / "own_maker.py").write_text(
@@ -43,63 +26,6 @@ def test_what_a_function_imports_when_it_is_called(tmp_path: Path) -> None:
     )
     graph = extract(f"{tmp_path}/own_maker.py:make?inference=true").graph
     assert graph.flops.sum() == 2 * 8 * 4 * 3
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("import torch\ndef make(:\n", r"SyntaxError: .* \(own_wrong.py, line 2\)"),
-        ("import torch\n1 / 0\n", r"ZeroDivisionError: division by zero \(.*wrong.py, line 2\)"),
-        (
-            "import torch\nimport no_such_module\n",
-            r"no module 'no_such_module'; .*\.py, line 2",
-        ),
-        ("import torch\nfrom torch import no_such\n", r"ImportError: cannot import name 'no_such'"),
-        (
-            "import torch\ndef make():\n    torch.zeros(2)\n    raise KeyError('some')\n",
-            r"own_wrong\.py:make: KeyError: 'some' \(.*own_wrong\.py, line 4\)",
-        ),
-    ],
-)
-def test_mistakes_of_a_file_are_said_in_one_line(tmp_path: Path, text: str, complaint: str) -> None:
-    (tmp_path / "own_wrong.py").write_text(text)
-    with pytest.raises(PlacetoError, match=complaint) as raised:
-        extract(f"{tmp_path}/own_wrong.py:make")
-    assert "\n" not in str(raised.value)
-    assert raised.value.__cause__ is not None
-
-
-def test_a_file_without_a_function(tmp_path: Path) -> None:
-    (tmp_path / "own_model.py").write_text(FILE)
-    with pytest.raises(PlacetoError, match=r"names no function; give .*own_model\.py:FUNCTION"):
-        extract(f"{tmp_path}/own_model.py")
-
-
-def test_torch_logs_nothing_of_what_the_error_says() -> None:
-    lines: list[str] = []
-    log = logging.getLogger("torch._subclasses.fake_tensor")
-    handler = logging.Handler()
-    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
-    log.addHandler(handler)
-    try:
-        with pytest.raises(PlacetoError):
-            extract(f"{MODELS}:alone?inputs=8x5")
-    finally:
-        log.removeHandler(handler)
-    assert lines == []
-    assert not log.disabled
-
-
-@pytest.mark.parametrize("query", ["", "?optimizer=some"])
-def test_parameters_that_are_called_as_an_option_are_the_functions_own(query: str) -> None:
-    graph = extract(f"{MODELS}:taken{query}").graph
-    assert "weight/momentum" in graph.op_names
-
-
-def test_shapes_of_inputs_in_the_source() -> None:
-    graph = extract(f"{MODELS}:alone?inputs=16x4&inference=true").graph
-    assert graph.flops.sum() == 2 * 16 * 4 * 3
-    assert "gradients" not in " ".join(graph.op_names)
 
 
 def test_a_loss_of_its_own_and_keywords() -> None:

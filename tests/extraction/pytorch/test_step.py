@@ -153,12 +153,6 @@ def test_a_parameter_that_is_a_term_of_the_loss_is_updated() -> None:
     assert graph.op_names.index("bias") in sources[targets == update]
 
 
-def test_an_op_that_is_called_like_a_parameter() -> None:
-    graph = extract(f"{MODELS}:named").graph
-    assert {"embedding", "embedding/op"} <= set(graph.op_names)
-    assert graph.meta["pytorch"]["states"]["embedding"]
-
-
 @pytest.mark.parametrize(
     ("make", "loss"),
     [
@@ -232,12 +226,6 @@ def test_operations_of_a_recurrent_layer() -> None:
     forward = 2 * (6 * 2) * (4 * 3) * (5 + 3)
     flops = {kind: count for kind, count in zip(graph.op_types, graph.flops, strict=True) if count}
     assert flops == {"mkldnn_rnn_layer": forward, "mkldnn_rnn_layer_backward": 2 * forward}
-
-
-def test_operations_of_products_with_vectors() -> None:
-    graph = extract(f"{MODELS}:vectors?inference=true").graph
-    flops = {kind: count for kind, count in zip(graph.op_types, graph.flops, strict=True) if count}
-    assert flops == {"mv": 2 * 7 * 5, "dot": 2 * 7}
 
 
 def test_no_weights_are_made() -> None:

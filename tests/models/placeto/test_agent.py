@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from placeto import Cluster, PlacementProblem, PlacetoError, load_cluster, load_graph
+from placeto import Cluster, PlacementProblem, load_cluster, load_graph
 from placeto.envs import generator
 from placeto.heuristics.initial import all_on
 from placeto.models.placeto.agent import PlacetoAgent
@@ -16,8 +16,8 @@ from placeto.models.placeto.stored import read_placeto
 from placeto.simulation import step_times
 from placeto.training import Trainer, train
 from tests.builders import make_cluster
-from tests.training.test_run import content, interrupt_at, stop_after
-from tests.training.test_trainer import TOYS, best_step_time, comparable, goes_to
+from tests.training.test_run import content, interrupt_at
+from tests.training.test_trainer import TOYS, best_step_time, goes_to
 
 SMALL = dict(hidden=16, embedding=4, width=8, rounds=2, episodes=8)
 
@@ -203,20 +203,6 @@ def test_pins_and_missing_kernels_are_obeyed():
     assert problem.allowed[np.arange(problem.num_groups), placements].all()
 
 
-def test_measured_step_times_are_refused():
-    with pytest.raises(PlacetoError, match="reads simulated schedules"):
-        Trainer([generator.fork()], PlacetoConfig(), evaluate=lambda problem, many: None)
-
-
-def test_without_a_teacher_nothing_is_imitated():
-    trainer = Trainer([generator.fork()], PlacetoConfig(**SMALL, imitation=1.0, updates=2))
-    trainer.step()
-    assert trainer.evaluations > 0
-    taught = Trainer([generator.fork()], trainer.config, teacher=best_placement)
-    taught.step()
-    assert taught.evaluations == 0
-
-
 RUN = PlacetoConfig(
     **SMALL, updates=8, imitation=0.5, checkpoint_every=3, lessons=2, algorithm="ppo", epochs=2
 )
@@ -242,57 +228,3 @@ def test_a_run_that_is_continued_is_the_run_that_was_not_stopped(tmp_path, whole
     assert read_placeto(tmp_path).card["updates"] == update
     train(PROBLEMS, RUN, tmp_path, teacher=best_placement)
     assert content(tmp_path) == whole
-
-
-@pytest.mark.parametrize("call", [4, 12])  # the second epoch of an update of each kind
-def test_an_interrupt_inside_an_update_undoes_that_update(tmp_path, whole, monkeypatch, call):
-    with monkeypatch.context() as patch:
-        stop_after(patch, "torch.optim.Adam.step", call)
-        with pytest.raises(KeyboardInterrupt):
-            train(PROBLEMS, RUN, tmp_path, teacher=best_placement)
-    assert torch.load(tmp_path / "trainer.pt", weights_only=True)["updates"] == call // 2 - 1
-    train(PROBLEMS, RUN, tmp_path, teacher=best_placement)
-    assert content(tmp_path) == whole
-
-
-def test_a_state_is_a_copy_and_brings_back_all():
-    trainer = Trainer(PROBLEMS, RUN, teacher=best_placement)
-    for _ in range(3):
-        trainer.step()
-    state = trainer.state()
-    expected = [comparable(trainer.step()) for _ in range(5)]
-    other = Trainer(PROBLEMS, RUN, teacher=best_placement)
-    for again in (trainer, other):
-        again.restore(state)
-        assert [comparable(again.step()) for _ in range(5)] == expected
-
-
-def test_reports_count_the_episodes_played_and_all_that_was_simulated(monkeypatch):
-    config = PlacetoConfig(**SMALL, imitation=0.5, updates=4, disturbed_lessons=2)
-    trainer = Trainer([generator.fork()], config, teacher=best_placement)
-    played, original = [], trainer.agent.roll_out
-
-    def roll_out(*arguments, **options):
-        played.append(original(*arguments, **options))
-        return played[-1]
-
-    monkeypatch.setattr(trainer.agent, "roll_out", roll_out)
-    reports = steps(trainer)
-    # Two lessons of 1 + 2 episodes, then two updates of 8.
-    assert [report.episodes for report in reports] == [3, 6, 14, 22]
-    simulated = np.cumsum([0, 0, *(int(sweeps.simulated.sum()) for sweeps in played)])
-    assert [report.evaluations for report in reports] == simulated.tolist()
-    assert simulated[-1] > 2 * 8
-
-
-def test_all_problems_are_trained_on_in_turn():
-    trainer = Trainer(PROBLEMS, replace(RUN, updates=6))
-    graphs = [report.graph for report in steps(trainer)]
-    assert sorted(graphs[:3]) == sorted(problem.graph.name for problem in PROBLEMS)
-    assert graphs[:3] == graphs[3:]
-
-
-@pytest.mark.parametrize("imitation", [-0.1, 1.5])
-def test_shares_that_are_none_are_refused(imitation):
-    with pytest.raises(PlacetoError, match="imitation is"):
-        PlacetoConfig(imitation=imitation)

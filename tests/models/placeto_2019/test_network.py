@@ -148,11 +148,3 @@ def test_keep_raises_the_present_device_only():
         features, current, structure(problem)
     )
     torch.testing.assert_close(difference, torch.tensor([[0.0, 2.5]]))
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"num_devices": 0}, {"width": 0}, {"passing": "telepathy"}, {"pooling": "max"}]
-)
-def test_bad_shapes_are_refused(wrong):
-    with pytest.raises(placeto.PlacetoError, match=next(iter(wrong))):
-        Placeto2019Shape(**({"num_devices": 2} | wrong))

@@ -5,7 +5,6 @@ import torch
 
 import placeto
 from placeto.envs import generator
-from placeto.models.placeto_2019 import observed
 from placeto.models.placeto_2019.network import GraphReader, Placeto2019Shape
 from placeto.models.placeto_2019.observed import ObservedPolicy, read_observations
 from placeto.models.placeto_2019.structure import structure, structure_of_edges
@@ -111,22 +110,3 @@ def test_zeros_which_libraries_try_first_are_no_trouble(policy):
     logits, value = policy(zeros)
     assert torch.isfinite(logits).all()
     assert torch.isfinite(value).all()
-
-
-def test_structure_is_made_once_a_graph(policy, monkeypatch):
-    made = []
-    real = structure_of_edges
-    monkeypatch.setattr(
-        observed, "structure_of_edges", lambda *graph: made.append(graph[0]) or real(*graph)
-    )
-    observed._structure.cache_clear()
-    env = make(["nmt", "rnnlm"])
-    for graph in ("nmt", "rnnlm", "nmt"):
-        policy(after(env, [1, 1], graph=graph))
-    assert made == [10, 10]
-
-
-def test_too_many_groups_are_one_line():
-    nothing = np.zeros(0, dtype=np.int64)
-    with pytest.raises(placeto.PlacetoError, match="observations have 30,000 groups, too many"):
-        structure_of_edges(30_000, nothing, nothing)

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 
 from benchmarks.instances import instance, optima
-from placeto import Channel, Cluster, Device
 from placeto.heuristics.etf import earliest_finish
 from placeto.heuristics.initial import all_on
 from placeto.placers import Incumbent
-from placeto.placers.exact import place_exact
 from placeto.placers.exact.branching import branch_and_bound, log_symmetric_copies
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.exact.every_placement import best_rank, small_problems
@@ -90,12 +88,3 @@ def test_what_is_proven_when_the_time_is_up_holds(problem):
     excess, step_time = best_rank(problem)
     assert incumbent.evaluations == 1
     assert incumbent.lower_bound <= (step_time if excess == 0 else np.inf)
-
-
-def test_very_many_devices_that_are_alike():
-    names = [f"d{number}" for number in range(200)]
-    devices = tuple(Device(name, "k", 10**9) for name in names)
-    cluster = Cluster("many", devices, (Channel("bus", tuple(names), tuple(names), 1.0),))
-    incumbent = Incumbent(make_problem(FOUR, cluster), 60.0)
-    place_exact(incumbent, np.random.default_rng(0))
-    assert incumbent.step_time == 3.0

@@ -1,12 +1,9 @@
-from itertools import pairwise
-
 import numpy as np
 from hypothesis import assume, given
 
 from placeto import PlacementProblem, simulate
-from placeto.reports.page import group_layout
 from placeto.reports.page.group_layout import WIDTH, group_starts, lay_out
-from tests.builders import make_cluster, make_graph, make_problem
+from tests.builders import make_cluster, make_graph
 from tests.strategies import placed
 
 
@@ -50,21 +47,3 @@ def test_a_group_begins_where_a_tenth_of_its_work_is_done():
     )
     problem = PlacementProblem(graph, make_cluster(1), np.array([0, 1, 0, 2]))
     assert group_starts(problem, simulate(problem, [0, 0, 0])).tolist() == [10.0, 0.5, 20.0]
-
-
-def test_what_matters_most_is_drawn_where_there_is_too_much(monkeypatch):
-    names = [f"op{number}" for number in range(6)]
-    graph = make_graph(
-        {name: float(number) for number, name in enumerate(names)},
-        [(a, 10 * number, [b]) for number, (a, b) in enumerate(pairwise(names))],
-    )
-    problem = make_problem(graph, make_cluster(2))
-    schedule = simulate(problem, [0, 0, 0, 0, 1, 1])
-    monkeypatch.setattr(group_layout, "MOST_GROUPS", 4)
-    monkeypatch.setattr(group_layout, "MOST_EDGES", 2)
-    layout = lay_out(problem, schedule)
-    assert sorted(layout.group.tolist()) == [2, 3, 4, 5]
-    assert layout.hidden_groups == 2
-    # From op3 to op4 the edge crosses; of those within a device, op4's has the most bytes.
-    assert layout.group[layout.edge].tolist() == [[4, 5], [3, 4]]
-    assert layout.hidden_edges == 1

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from placeto import PlacetoError, place, simulate
-from placeto.placers import PLACERS, Placer
-from placeto.reports.page.others import others, quick_placers
+from placeto import place, simulate
+from placeto.reports.page.others import others
 from placeto.reports.page.scaled import scaled_problem
-from placeto.reports.page.sensitivity import CASES, run_again, sensitivity
+from placeto.reports.page.sensitivity import run_again, sensitivity
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.reports.page.choosing import placement_of
 from tests.strategies import placed
@@ -58,20 +57,6 @@ def test_others_place_again_under_the_costs_of_a_case():
     assert any(each.other_step_time < 0.9 * bad.step_time for each in outcomes[1:3])
 
 
-def test_nothing_is_run_again_once_the_time_is_spent():
-    problem = fork()
-    bad = placement_of(problem, [0, 1, 1, 0], method="etf", wall_seconds=0.0)
-    ticks = iter(range(1000))
-    outcomes = sensitivity(
-        placement_of(problem, APART), [bad], budget_seconds=1.0, clock=lambda: next(ticks)
-    )
-    for outcome in outcomes:
-        case = scaled_problem(
-            problem, bandwidth=outcome.case.bandwidth, op_seconds=outcome.case.op_seconds
-        )
-        assert outcome.other_step_time == simulate(case, bad.devices).step_time
-
-
 def test_the_quickest_are_run_again_and_searches_never():
     problem = fork()
     seconds = {"single": 0.5, "etf": 0.1, "heft": 0.5, "annealing": 0.0, "placeto": 0.0}
@@ -113,15 +98,6 @@ def test_a_step_in_which_everything_takes_twice_as_long_takes_twice_as_long(exam
     assert simulate(scaled, devices).step_time == pytest.approx(factor * step_time)
 
 
-def test_a_scaled_problem_keeps_groups_pins_and_memory():
-    problem = replace(fork(), grouping=np.array([0, 0, 1, 1]), pins={1: 1})
-    scaled = scaled_problem(problem, bandwidth=0.5)
-    np.testing.assert_array_equal(scaled.op_group, problem.op_group)
-    np.testing.assert_array_equal(scaled.allowed, problem.allowed)
-    np.testing.assert_array_equal(scaled.memory_limit, problem.memory_limit)
-    assert [channel.bandwidth for channel in scaled.cluster.channels] == [5.0, 5.0]
-
-
 def test_other_placers_are_run_until_their_time_is_spent():
     problem = fork()
     every = others(problem, ("single", "cpu", "etf"))
@@ -133,24 +109,3 @@ def test_other_placers_are_run_until_their_time_is_spent():
     assert few.left_out == dict.fromkeys(
         ["etf", "heft"], "the 2 s for the other placers were spent"
     )
-
-
-def test_a_placer_that_fails_is_left_out(monkeypatch):
-    def fail(incumbent, rng):
-        raise PlacetoError("it broke")
-
-    problem = fork()
-    etf = place(problem, "etf")
-    monkeypatch.setitem(PLACERS, "etf", Placer("etf", "", fail))
-    every = others(problem, ("single", "etf"))
-    assert [each.method for each in every.placements] == ["single"]
-    assert every.left_out == {"etf": "it broke"}
-    outcomes = sensitivity(placement_of(problem, APART), [replace(etf, wall_seconds=0.0)])
-    assert {each.other for each in outcomes} == {"etf"}
-
-
-def test_the_policy_is_compared_with_where_its_code_is_compiled_anyhow():
-    assert quick_placers("auto")[:5] == ("single", "expert", "etf", "heft", "placeto")
-    assert "placeto" not in quick_placers("etf")
-    assert not {"annealing", "auto", "exact", "placeto-2019"} & set(quick_placers("auto"))
-    assert CASES[0].name == "as believed"

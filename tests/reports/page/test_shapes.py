@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from placeto import simulate
 from placeto.reports.page.scale import decade_ticks, range_ticks, round_up, time_ticks
-from placeto.reports.page.shapes import UNITS, area_path, boxes, envelope, merged, span_paths
+from placeto.reports.page.shapes import envelope, merged
 from placeto.simulation import memory_over_time
 from tests.strategies import placed
 
@@ -41,17 +41,6 @@ def drawn(path):
     return [tuple(map(int, box)) for box in re.findall(r"M(\d+) 0h(\d+)v1h-\2z", path)]
 
 
-def test_boxes_are_at_least_a_unit_wide():
-    assert drawn(boxes(np.array([[0.0, 2.0], [3.2, 3.4], [7.9, 9.1]]))) == [(0, 2), (3, 1), (7, 3)]
-
-
-def test_a_block_that_is_half_busy_is_paler():
-    # Of a step of UNITS seconds, so that a unit is a second.
-    spans = np.array([[0, 10], [20, 20.5], [21, 21.5], [30, 30.1], [30.9, 31]])
-    dense = [drawn(path) for path in span_paths(spans, UNITS)]
-    assert dense == [[(0, 10)], [], [(20, 2)], [(30, 1)]]
-
-
 @given(
     changes=st.lists(st.tuples(st.integers(0, 100), st.integers(0, 9)), max_size=20),
     columns=st.sampled_from([1, 3, 10, 50]),
@@ -78,12 +67,6 @@ def test_the_highest_of_a_memory_curve_is_the_peak(example):
     for device in range(problem.num_devices):
         heights = envelope(instants, memory[:, device], schedule.step_time)
         assert heights.max() == schedule.peak_memory[device]
-
-
-def test_the_path_under_a_curve_goes_along_it():
-    assert area_path(np.array([0.5, 0.5, 1.0, 0.0])) == (
-        f"M0 1V0.5000H{UNITS // 2}V0.0000H{UNITS * 3 // 4}V1.0000H{UNITS}V1z"
-    )
 
 
 @given(st.floats(1e-9, 9e3))

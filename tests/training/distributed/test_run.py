@@ -18,7 +18,7 @@ from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.simulation import simulate_many
 from placeto.support.ray_session import ray_session
 from placeto.training import train
-from placeto.training.distributed import Scheme, run, train_with_workers
+from placeto.training.distributed import Scheme, train_with_workers
 from tests.training.distributed.problems import TOYS
 from tests.training.test_run import assert_every_file_is_whole, content, interrupt_at
 
@@ -114,24 +114,6 @@ def test_an_asynchronous_run_whose_processes_are_killed_finds_the_optimum(tmp_pa
 def pretend(cluster):
     """Measures on no device; Ray's processes import it from here."""
     return simulate_many
-
-
-@pytest.mark.usefixtures("_ray")
-def test_a_controller_takes_no_cpu_from_a_worker_that_measures(tmp_path, monkeypatch):
-    """The worker has all of the machine's: with one less it would be waited for in vain."""
-    monkeypatch.setattr(run, "_measuring", pretend)
-    fork = TOYS[0]
-    devices = tuple(replace(device, cores=2) for device in fork.cluster.devices)
-    problem = replace(fork, cluster=replace(fork.cluster, devices=devices))
-    config = ColocRLConfig(updates=2, episodes=2, width=4)
-    scheme = Scheme(1, "asynchronous", evaluator="measure")
-    assert train_with_workers([problem], config, tmp_path, scheme=scheme).updates == 2
-
-
-def test_what_cannot_be_trained_so_starts_nothing(tmp_path):
-    with pytest.raises(PlacetoError, match="but an update has 4 episodes to share"):
-        train_with_workers(TOYS, CONFIG, tmp_path / "run", scheme=Scheme(5))
-    assert not (tmp_path / "run").exists()
 
 
 COMMAND = (

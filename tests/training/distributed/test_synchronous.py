@@ -13,7 +13,7 @@ from placeto.training.distributed.joined import joined
 from placeto.training.distributed.player import Share, shares
 from placeto.training.distributed.synchronous import SynchronousTrainer
 from tests.training.distributed.here import players
-from tests.training.distributed.problems import AGENTS, TOYS
+from tests.training.distributed.problems import AGENTS
 
 
 def outcome(trainer):
@@ -127,7 +127,3 @@ def assert_same(one, other):
             assert np.array_equal(np.asarray(value), np.asarray(expected)), name
         else:
             assert_same(value, expected)
-
-
-def test_the_toys_are_two_problems():
-    assert [problem.graph.name for problem in TOYS] == ["fork", "diamond"]
