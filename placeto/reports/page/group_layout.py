@@ -31,7 +31,7 @@ class GroupLayout:
         edge: (m, 2) numbers of circles, source and target.
         edge_bytes: (m,) bytes.
         lane_top: (num_devices + 1,) px where each device's lane begins, and the end.
-        hidden_groups: how many groups are not drawn, as they work the least.
+        hidden_groups: how many groups are not drawn, as they work the least or not at all.
         hidden_edges: how many edges between drawn groups are not drawn, as they carry the least;
             those within a device are left out first.
     """
@@ -64,11 +64,16 @@ def group_starts(problem: PlacementProblem, schedule: Schedule) -> Floats:
 
 
 def lay_out(problem: PlacementProblem, schedule: Schedule) -> GroupLayout:
-    """Places circles so that none in a lane overlaps another, at a width of `WIDTH` or more."""
+    """Places circles so that none in a lane overlaps another, at a width of `WIDTH` or more.
+
+    Groups without work are left out.
+    """
     devices = schedule.devices
     seconds = problem.group_seconds[np.arange(problem.num_groups), devices]
     starts = group_starts(problem, schedule)
-    drawn = np.sort(np.argsort(-seconds, kind="stable")[:MOST_GROUPS])
+    ranked = np.argsort(-seconds, kind="stable")[:MOST_GROUPS]
+    # Hundreds of groups may hold nothing but weights and constants, all read at the first instant.
+    drawn = np.sort(ranked[seconds[ranked] > 0])
     drawn = drawn[np.argsort(starts[drawn], kind="stable")]
     last = float(starts[drawn].max())
     end = min(last * AFTER_LAST, schedule.step_time) if last > 0 else schedule.step_time

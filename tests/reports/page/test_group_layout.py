@@ -13,7 +13,9 @@ def test_circles_lie_in_their_lanes_and_never_overlap(example):
     schedule = simulate(problem, devices)
     assume(np.isfinite(schedule.step_time) and schedule.step_time > 0)
     layout = lay_out(problem, schedule)
-    assert sorted(layout.group.tolist()) == list(range(problem.num_groups))
+    work = problem.group_seconds[np.arange(problem.num_groups), schedule.devices]
+    assert sorted(layout.group.tolist()) == np.flatnonzero(work > 0).tolist()
+    assert layout.hidden_groups == (work == 0).sum()
     assert (np.diff(layout.x) >= 0).all()
     assert ((layout.x >= 0) & (layout.x <= 1)).all()
     lane = schedule.devices[layout.group]
@@ -34,8 +36,10 @@ def test_lines_are_the_edges_of_the_group_graph(example):
     layout = lay_out(problem, schedule)
     source, target = layout.group[layout.edge].T if len(layout.edge) else ([], [])
     drawn = set(zip(source, target, layout.edge_bytes, strict=True))
-    assert drawn == set(zip(*problem.group_edges, strict=True))
-    assert layout.hidden_edges == layout.hidden_groups == 0
+    own = set(layout.group.tolist())
+    edges = zip(*problem.group_edges, strict=True)
+    assert drawn == {edge for edge in edges if own.issuperset(edge[:2])}
+    assert layout.hidden_edges == 0
 
 
 def test_a_group_begins_where_a_tenth_of_its_work_is_done():
