@@ -1,16 +1,16 @@
 """The study as a Markdown page."""
 
 import math
-from collections.abc import Mapping, Sequence
-from statistics import median
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from benchmarks.markdown import table
 from benchmarks.transfer.points import (
     HEADROOM,
     NO_WORSE,
-    Point,
-    Problem,
     duels,
     geometric_mean,
     headline,
@@ -51,33 +51,35 @@ def page(document: Mapping[str, Any], planned: int) -> str:
         planned: how many problems a full study has.
     """
     found, policies = points(document), document["policies"]
-    problems = {point.problem for point in found}
     clusters = list(dict.fromkeys(run["cluster"] for run in document["runs"]))
     new = unseen_clusters(policies, clusters) if headline(policies) else set()
-    main = [p for p in found if p.policy == "" or p.policy in headline(policies)]
-    groupings = list(dict.fromkeys(point.groups for point in found))
+    main = found[found["policy"].isin(["", *headline(policies)])]
+    groupings = found["groups"].unique()
     heading = TITLE.format(
-        problems=len(problems),
+        problems=found["number"].nunique(),
         planned=planned,
-        graphs=len({problem[:2] for problem in problems}),
+        graphs=found.groupby(["family", "graph"]).ngroups,
         clusters=", ".join(f"`{cluster}`" for cluster in clusters),
-        groups=" and ".join(_groups(groups) for groups in groupings),
+        groups=" and ".join(map(_groups, groupings)),
         policies=_policies(policies),
         machine=document["machine"],
         runs=len(document["runs"]),
     )
-    sections = {}
+    sections: dict[str, str] = {}
     for groups in groupings:
-        of_groups = [point for point in main if point.groups == groups]
-        seen = [point for point in of_groups if point.cluster not in new]
-        unseen = [point for point in of_groups if point.cluster in new]
-        apart = new_family([p for p in found if p.groups == groups], policies)
+        of_groups = main[main["groups"] == groups]
+        is_new = of_groups["cluster"].isin(new)
+        seen, unseen = of_groups[~is_new], of_groups[is_new]
+        names = ", ".join(f"`{cluster}`" for cluster in sorted(new))
         parts = {
             "Families and clusters as in training": step_times(seen),
             "As it is, and trained on the graph": trained_on_the_graph(seen),
             "`auto` against `annealing`": searches(of_groups),
-            "A family that the policy has not seen": step_times(apart),
-            "A cluster that the policies have not seen": _clusters(new) + step_times(unseen),
+            "A family that the policy has not seen": step_times(
+                new_family(found[found["groups"] == groups], policies)
+            ),
+            "A cluster that the policies have not seen": (f"{names}.\n\n" if new else "")
+            + step_times(unseen),
             "Seeds of the training": seeds(seen, headline(policies)),
         }
         sections |= {f"{title}: groups {_groups(groups)}": text for title, text in parts.items()}
@@ -88,71 +90,64 @@ def page(document: Mapping[str, Any], planned: int) -> str:
 def summary(document: Mapping[str, Any]) -> str:
     """The two tables of what the study is for: the first answer, and the search behind it."""
     found, policies = points(document), document["policies"]
-    main = [p for p in found if p.policy == "" or p.policy in headline(policies)[:1]]
-    new = unseen_clusters(policies, {point.cluster for point in found})
+    main = found[found["policy"].isin(["", *headline(policies)[:1]])]
+    is_new = main["cluster"].isin(unseen_clusters(policies, found["cluster"]))
     kinds = {
-        "as in training": [p for p in main if p.cluster not in new],
-        "on an unseen cluster": [p for p in main if p.cluster in new],
+        "as in training": main[~is_new],
+        "on an unseen cluster": main[is_new],
         "of an unseen family": new_family(found, policies),
     }
     families = _families(found)
     rows = []
-    for groups in dict.fromkeys(point.groups for point in found):
-        for kind, points_of_kind in kinds.items():
-            own = [point for point in points_of_kind if point.groups == groups]
+    for groups in found["groups"].unique():
+        for kind, of_kind in kinds.items():
+            own = of_kind[of_kind["groups"] == groups]
             for method in ZERO_SHOT:
                 pairs = [nearest(own, method, family) for family in families]
                 cells = [f"{pair[0]:.3f} (`{pair[1]}`)" if pair else "-" for pair in pairs]
                 name = f"groups {_groups(groups)}: `{method}`, {kind}"
                 if any(pairs):
-                    rows.append([name, *cells, str(len(_problems(own, families)))])
+                    rows.append([name, *cells, str(_problems(own, families))])
     header = ["step time over that of the nearest heuristic", *families, "problems"]
-    return table(header, rows) + f"\n{duel_table(main)}"
-
-
-def duel_table(chosen: Sequence[Point]) -> str:
-    """A row a number of groups and a budget: `auto` against `annealing` on all problems."""
-    rows = [
+    duel_table = [
         [f"groups {_groups(groups)}: {row[0]}", *row[1:]]
-        for groups in dict.fromkeys(point.groups for point in chosen)
-        for row in duel_rows([point for point in chosen if point.groups == groups], ["all"])
+        for groups in main["groups"].unique()
+        for row in duel_rows(main[main["groups"] == groups], ["all"])
     ]
-    return table(DUELS, rows)
+    return f"{table(header, rows)}\n{table(DUELS, duel_table)}"
 
 
-def step_times(chosen: Sequence[Point]) -> str:
+def step_times(chosen: pd.DataFrame) -> str:
     """Geometric means of step time over the best known: a row a method, a column a family.
 
     Of problems that were searched, if there are any.
     """
-    if not chosen:
+    if chosen.empty:
         return ""
     known = searched(chosen)
     families = _families(known)
-    columns = [*([family] for family in families), families]
     rows = [
         [
             f"`{method}`",
-            *(_cell(known, method, column) for column in columns),
-            _seconds([point.wall_seconds for point in known if point.method == method]),
+            *(_cell(known, method, column) for column in _columns(families)),
+            f"{known.loc[known['method'] == method, 'wall_seconds'].median():.2g}",
         ]
-        for method in sorted(dict.fromkeys(point.method for point in known), key=_kind)
+        for method in sorted(known["method"].unique(), key=_kind)
     ]
-    counts = [str(len(_problems(known, column))) for column in columns]
+    counts = [str(_problems(known, column)) for column in _columns(families)]
     rows.append(["problems", *counts, ""])
     return table(["step time over the best known", *families, "all", "seconds"], rows) + (
         "\nGeometric means; in brackets on how many problems, where a method has not run on all or "
         "found nothing that fits in memory on some. Seconds: to find a placement, median.\n\n"
-        f"Of {len({point.problem for point in chosen})} problems, searched or not:\n\n"
-        f"{ahead(chosen, _families(chosen))}"
+        f"Of {chosen['number'].nunique()} problems, searched or not:\n\n{ahead(chosen)}"
     )
 
 
-def ahead(chosen: Sequence[Point], families: Sequence[str]) -> str:
+def ahead(chosen: pd.DataFrame) -> str:
     """Where the policy as it is stands against the heuristic that comes nearest to it."""
     lines = []
     for method in ZERO_SHOT:
-        found = {family: nearest(chosen, method, family) for family in families}
+        found = {family: nearest(chosen, method, family) for family in _families(chosen)}
         known = {family: pair for family, pair in found.items() if pair is not None}
         if known:
             leads = sum(ratio < 1 for ratio, _ in known.values())
@@ -164,41 +159,40 @@ def ahead(chosen: Sequence[Point], families: Sequence[str]) -> str:
     return "".join(lines)
 
 
-def nearest(chosen: Sequence[Point], method: str, family: str) -> tuple[float, str] | None:
+def nearest(chosen: pd.DataFrame, method: str, family: str) -> tuple[float, str] | None:
     """A method's step time over that of the heuristic that comes nearest to it, and which that is.
 
     A geometric mean over a family's problems; None where one of the two has not run.
     """
-    own = [point for point in chosen if point.family == family]
+    own = chosen[chosen["family"] == family]
     against = [
-        (geometric_mean(list(found.values())), heuristic)
+        (geometric_mean(found), heuristic)
         for heuristic in HEURISTICS
-        if (found := ratios(own, method, heuristic))
+        if len(found := ratios(own, method, heuristic))
     ]
     return max(against, default=None)
 
 
-def trained_on_the_graph(chosen: Sequence[Point]) -> str:
+def trained_on_the_graph(chosen: pd.DataFrame) -> str:
     """Step times of a policy as it is over those after its training on the graph."""
-    learned = [p for p in chosen if p.method.startswith((TUNED, SCRATCH))]
-    policies = {point.policy for point in learned}
-    chosen = [point for point in chosen if point.policy in policies]
+    learned = chosen[chosen["method"].str.startswith((TUNED, SCRATCH))]
+    chosen = chosen[chosen["policy"].isin(learned["policy"])]
     families = _families(chosen)
-    methods = dict.fromkeys(point.method for point in learned)
+    methods = learned["method"].unique()
     tuned = [method for method in methods if method.startswith(TUNED)]
     scratch = [method for method in methods if method.startswith(SCRATCH)]
     pairs = [(method, other) for other in scratch for method in (*ZERO_SHOT, *tuned)]
     pairs += [(method, other) for other in tuned[-1:] for method in ZERO_SHOT]
     pairs += [(m, f"{m}{AFTER}{other}") for other in (*scratch, *tuned[-1:]) for m in ZERO_SHOT]
-    rows = []
-    for method, other in pairs:
-        found = ratios(chosen, method, other)
-        means = [
-            _number(geometric_mean([r for problem, r in found.items() if problem[0] == family]))
-            for family in families
+    rows = [
+        [
+            f"`{method}` over `{other}`",
+            *(_mean(found, [family]) for family in families),
+            str(len(found)),
         ]
-        if found:
-            rows.append([f"`{method}` over `{other}`", *means, str(len(found))])
+        for method, other in pairs
+        if len(found := ratios(chosen, method, other))
+    ]
     if not rows:
         return ""
     return table(["step time", *families, "problems"], rows) + (
@@ -209,7 +203,7 @@ def trained_on_the_graph(chosen: Sequence[Point]) -> str:
     )
 
 
-def searches(chosen: Sequence[Point]) -> str:
+def searches(chosen: pd.DataFrame) -> str:
     """A row a budget and family: how `auto` fares against `annealing` in the same seconds."""
     rows = duel_rows(chosen, ["all", *_families(chosen)])
     if not rows:
@@ -223,89 +217,76 @@ def searches(chosen: Sequence[Point]) -> str:
     )
 
 
-def duel_rows(chosen: Sequence[Point], families: Sequence[str]) -> list[list[str]]:
+def duel_rows(chosen: pd.DataFrame, families: Sequence[str]) -> list[list[str]]:
     """Of each budget and family, or `all`, what `searches` shows."""
     rows = []
-    budgets = sorted(
-        {float(p.method.split()[1]) for p in chosen if p.method.startswith("auto, ")},
-    )
-    for budget in budgets:
+    autos = [method for method in chosen["method"].unique() if method.startswith("auto, ")]
+    for budget in sorted(float(method.split()[1]) for method in autos):
         found = duels(chosen, f"auto, {budget:g} s", f"annealing, {budget:g} s")
         for name in families:
-            own = [(point, ratio) for point, ratio in found if name in ("all", point.family)]
-            if not own:
+            own = found if name == "all" else found[found["family"] == name]
+            if own.empty:
                 continue
-            fine = sum(ratio <= NO_WORSE for _, ratio in own)
-            room = [(point, ratio) for point, ratio in own if point.has_headroom]
+            fine = int((own["ratio"] <= NO_WORSE).sum())
+            room = own[own["headroom"]]
             rows.append(
                 [
                     f"{budget:g} s, {name}",
                     str(len(own)),
                     f"{fine} ({fine / len(own):.1%})",
-                    _number(geometric_mean(_finite([ratio for _, ratio in own]))),
+                    _number(geometric_mean(_finite(own["ratio"]))),
                     str(len(room)),
-                    _number(geometric_mean(_finite([ratio for _, ratio in room]))),
-                    _number(geometric_mean(_finite([r / p.relative for p, r in room]))),
+                    _number(geometric_mean(_finite(room["ratio"]))),
+                    _number(geometric_mean(_finite(room["ratio"] / room["relative"]))),
                 ]
             )
     return rows
 
 
-def new_family(found: Sequence[Point], policies: Mapping[str, Any]) -> list[Point]:
+def new_family(found: pd.DataFrame, policies: Mapping[str, Any]) -> pd.DataFrame:
     """Of policies on graphs of families that they have not seen, and of heuristics on these."""
-    own = [
-        point
-        for point in found
-        if point.method in ZERO_SHOT
-        and point.family not in policies[point.policy]["families"]
-        and point.cluster in policies[point.policy]["clusters"]
-    ]
-    problems = {point.problem for point in own}
-    beside = [p for p in found if p.problem in problems and p.method in HEURISTICS]
-    return [*beside, *own]
+    own = found[found["method"].isin(ZERO_SHOT)]
+    cards = [policies[name] for name in own["policy"]]
+    unseen = [f not in card["families"] for f, card in zip(own["family"], cards, strict=True)]
+    there = [c in card["clusters"] for c, card in zip(own["cluster"], cards, strict=True)]
+    own = own[np.array(unseen, dtype=bool) & np.array(there, dtype=bool)]
+    beside = found[found["number"].isin(own["number"]) & found["method"].isin(HEURISTICS)]
+    return pd.concat([beside, own])
 
 
-def seeds(chosen: Sequence[Point], names: Sequence[str]) -> str:
+def seeds(chosen: pd.DataFrame, names: Sequence[str]) -> str:
     """A row a policy of the headline: step time over the best known."""
     chosen = searched(chosen)
-    found = {name: [point for point in chosen if point.policy == name] for name in names}
-    ran = {name: own for name, own in found.items() if own}
+    ran = [name for name in names if (chosen["policy"] == name).any()]
     if len(ran) < 2:
         return ""
     families = _families(chosen)
-    columns = [*([family] for family in families), families]
     rows = [
-        [f"{name}, `{method}`", *(_cell(own, method, column) for column in columns)]
+        [f"{name}, `{method}`", *(_cell(own, method, column) for column in _columns(families))]
         for method in ZERO_SHOT
-        for name, own in ran.items()
-        if any(point.method == method for point in own)
+        for name in ran
+        if method in set((own := chosen[chosen["policy"] == name])["method"])
     ]
     return table(["step time over the best known", *families, "all"], rows)
 
 
-def fineness(chosen: Sequence[Point]) -> str:
+def fineness(chosen: pd.DataFrame) -> str:
     """A row a method: its step time with other groups over that with the first ones."""
-    if not chosen:
+    if chosen.empty:
         return ""
-    first, *others = dict.fromkeys(point.groups for point in chosen)
+    finite = chosen[np.isfinite(chosen["step_time"])]
+    first, *others = chosen["groups"].unique()
     families = _families(chosen)
+    run = ["family", "graph", "cluster", "policy", "seed"]
     rows = []
     for groups in others:
-        for method in dict.fromkeys(point.method for point in chosen):
-            times: dict[str, dict[tuple[Any, ...], float]] = {first: {}, groups: {}}
-            for p in chosen:
-                if p.method == method and p.groups in times and math.isfinite(p.step_time):
-                    times[p.groups][*p.problem[:3], p.policy, p.seed] = p.step_time
-            found = {
-                key: time / times[first][key]
-                for key, time in times[groups].items()
-                if key in times[first]
-            }
-            if found:
-                means = [
-                    _number(geometric_mean([found[key] for key in found if key[0] in column]))
-                    for column in (*([family] for family in families), families)
-                ]
+        for method in chosen["method"].unique():
+            times = finite[finite["method"] == method].pivot(
+                index=run, columns="groups", values="step_time"
+            )
+            if {first, groups} <= set(times.columns):
+                found = (times[groups] / times[first]).dropna()
+                means = [_mean(found, column) for column in _columns(families)]
                 rows.append([f"`{method}`, {_groups(groups)}", *means, str(len(found))])
     if not rows:
         return ""
@@ -323,27 +304,38 @@ def _kind(method: str) -> int:
     return 2 if method.startswith((TUNED, SCRATCH)) else 4
 
 
-def _cell(chosen: Sequence[Point], method: str, families: Sequence[str]) -> str:
-    own = [p for p in chosen if p.method == method and p.family in families]
-    fits = [point for point in own if math.isfinite(point.step_time)]
-    if not fits:
+def _columns(families: Sequence[str]) -> list[list[str]]:
+    """Each family, and all."""
+    return [*([family] for family in families), list(families)]
+
+
+def _cell(chosen: pd.DataFrame, method: str, families: Sequence[str]) -> str:
+    own = chosen[(chosen["method"] == method) & chosen["family"].isin(families)]
+    fits = own[np.isfinite(own["step_time"])]
+    if fits.empty:
         return "-"
-    ran, planned = len({point.problem for point in fits}), len(_problems(chosen, families))
-    mean = _number(geometric_mean([point.relative for point in fits]))
-    return mean if ran == planned else f"{mean} ({ran})"
+    ran = fits["number"].nunique()
+    mean = _number(geometric_mean(fits["relative"]))
+    return mean if ran == _problems(chosen, families) else f"{mean} ({ran})"
+
+
+def _mean(found: "pd.Series[float]", families: Collection[str]) -> str:
+    """Of ratios by problems, the geometric mean over families."""
+    own = found[found.index.get_level_values("family").isin(families)]
+    return _number(geometric_mean(own))
 
 
 def _groups(groups: str) -> str:
     return f"at most {groups}" if groups.isdecimal() else f"`{groups}`"
 
 
-def _problems(chosen: Sequence[Point], families: Sequence[str]) -> set[Problem]:
-    return {point.problem for point in chosen if point.family in families}
+def _problems(chosen: pd.DataFrame, families: Sequence[str]) -> int:
+    return chosen.loc[chosen["family"].isin(families), "number"].nunique()
 
 
-def _families(chosen: Sequence[Point]) -> list[str]:
+def _families(chosen: pd.DataFrame) -> list[str]:
     """Families that there are problems of, in the order of the study."""
-    there = {point.family for point in chosen}
+    there = set(chosen["family"])
     return [*(f for f in FAMILIES if f in there), *sorted(there - set(FAMILIES))]
 
 
@@ -355,16 +347,8 @@ def _policies(policies: Mapping[str, Any]) -> str:
     return f"Policies, with the families and clusters they were trained on: {'; '.join(texts)}."
 
 
-def _clusters(new: set[str]) -> str:
-    return f"{', '.join(f'`{cluster}`' for cluster in sorted(new))}.\n\n" if new else ""
-
-
-def _finite(values: Sequence[float]) -> list[float]:
-    return [value for value in values if 0 < value < math.inf]
-
-
-def _seconds(values: Sequence[float]) -> str:
-    return f"{median(values):.2g}"
+def _finite(values: "pd.Series[float]") -> "pd.Series[float]":
+    return values[(values > 0) & np.isfinite(values)]
 
 
 def _number(value: float) -> str:

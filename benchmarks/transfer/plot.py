@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.transfer.points import Point, headline, points, searched
+from benchmarks.transfer.points import headline, points, searched
 from benchmarks.transfer.study import BEST_OF, GREEDY, REFINED, SCRATCH, TUNED
 
 ALWAYS = (GREEDY, BEST_OF, REFINED, "etf", "heft", "expert", "metis")
@@ -25,9 +25,10 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     names = headline(document["policies"])
-    found = searched([point for point in points(document) if point.policy in ("", *names)])
-    families = list(dict.fromkeys(point.family for point in found))
-    methods = drawn(found)
+    found = points(document)
+    found = searched(found[found["policy"].isin(["", *names])])
+    families = list(found["family"].unique())
+    methods = drawn(found["method"].unique())
     columns = min(len(families), 2) or 1
     lines = max(-(-len(families) // columns), 1)
     figure, axes = plt.subplots(
@@ -35,8 +36,8 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
     )
     for ax, family in zip(axes.flat, families, strict=False):
         for number, method in enumerate(methods):
-            own = [p.relative for p in found if p.family == family and p.method == method]
-            if not own:
+            own = found[(found["family"] == family) & (found["method"] == method)]["relative"]
+            if own.empty:
                 continue
             line = {"color": f"C{number}", "linestyle": "-" if number < COLOURS else "--"}
             ax.step(*distribution(own), where="post", label=method, **line)
@@ -65,9 +66,8 @@ def distribution(values: Sequence[float]) -> tuple[list[float], list[float]]:
     return [1.0, *finite], [0.0, *shares]
 
 
-def drawn(found: Sequence[Point]) -> list[str]:
+def drawn(there: Sequence[str]) -> list[str]:
     """What is drawn: of searches those with the least budget, of trainings the longest."""
-    there = list(dict.fromkeys(point.method for point in found))
     budgets = sorted(float(text.split()[1]) for text in there if text.startswith("auto, "))
     shortest = (
         [f"{method}, {budgets[0]:g} s" for method in ("annealing", "auto")] if budgets else []

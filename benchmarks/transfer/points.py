@@ -1,112 +1,52 @@
-"""What was measured, as numbers that can be compared."""
+"""What was measured, as a table of numbers that can be compared."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from benchmarks.transfer.study import FAMILIES
 
 HEADROOM = 0.97
 NO_WORSE = 1.001
-Problem = tuple[str, str, str, str]
+PROBLEM = ["family", "graph", "cluster", "groups"]
 
 
-@dataclass(frozen=True)
-class Point:
-    """What a method found for a problem.
-
-    Attributes:
-        problem: family, graph, cluster, groups.
-        method: with its budget, if it has one.
-        policy: its name; "" for methods without.
-        seed: of a search.
-        step_time: seconds; infinite where it found nothing that fits in memory.
-        best_known: the shortest step time that any run of the study found, in seconds.
-        searched: whether a search ran on the problem.
-        single: seconds of the best single device; infinite where none fits.
-        wall_seconds: it took.
-    """
-
-    problem: Problem
-    method: str
-    policy: str
-    seed: int
-    step_time: float
-    best_known: float
-    searched: bool
-    single: float
-    wall_seconds: float
-
-    @property
-    def family(self) -> str:
-        """The problem's family."""
-        return self.problem[0]
-
-    @property
-    def cluster(self) -> str:
-        """The problem's cluster."""
-        return self.problem[2]
-
-    @property
-    def groups(self) -> str:
-        """The problem's groups: `papers`, `auto`, or at most how many."""
-        return self.problem[3]
-
-    @property
-    def relative(self) -> float:
-        """Step time over the best known."""
-        return self.step_time / self.best_known
-
-    @property
-    def has_headroom(self) -> bool:
-        """Whether the best known is below 0.97 of one device."""
-        return self.best_known < HEADROOM * self.single
-
-
-def points(document: Mapping[str, Any]) -> list[Point]:
-    """A point for each run that found a placement of a problem on which any method found one.
+def points(document: Mapping[str, Any]) -> pd.DataFrame:
+    """The runs that found a placement of a problem on which any method found one.
 
     Problems with groups by a rule come before those with a number of them.
+
+    Returns:
+        Columns of the results file, and `number`, of the problem; `method`, with its budget;
+        `step_time`, infinite where nothing was found that fits in memory; `best_known`, the
+        shortest of any run on the problem; `relative`, step time over that; `searched`, whether a
+        search ran on the problem; `headroom`, whether the best known is below 0.97 of one device.
     """
-    by_problem: dict[Problem, list[dict[str, Any]]] = defaultdict(list)
-    for run in sorted(document["runs"], key=lambda run: run["groups"].isdecimal()):
-        by_problem[run["family"], run["graph"], run["cluster"], run["groups"]].append(run)
-    found = []
-    for problem, runs in by_problem.items():
-        times = [_time(run) for run in runs]
-        best = min(times)
-        if not math.isfinite(best):
-            continue
-        has_search = any(run["budget_seconds"] for run in runs)
-        single = next((_time(run) for run in runs if run["method"] == "single"), math.inf)
-        found += [
-            Point(
-                problem,
-                label(run["method"], run["budget_seconds"]),
-                run["policy"],
-                run["seed"],
-                time,
-                best,
-                has_search,
-                single,
-                run["wall_seconds"],
-            )
-            for run, time in zip(runs, times, strict=True)
-            if not run["note"]
-        ]
-    return found
+    found = pd.DataFrame(document["runs"])
+    found = found.sort_values("groups", key=lambda groups: groups.str.isdecimal(), kind="stable")
+    found["number"] = found.groupby(PROBLEM, sort=False).ngroup()
+    times = found["step_time"].astype(float).where(found["feasible"], math.inf)
+    found["step_time"] = times
+    found["best_known"] = times.groupby(found["number"]).transform("min")
+    found["searched"] = found.groupby("number")["budget_seconds"].transform("count") > 0
+    single = times.where(found["method"] == "single", math.inf)
+    single = single.groupby(found["number"]).transform("min")
+    found["headroom"] = found["best_known"] < HEADROOM * single
+    found["method"] = [
+        method if budget is None or math.isnan(budget) else f"{method}, {budget:g} s"
+        for method, budget in zip(found["method"], found["budget_seconds"], strict=True)
+    ]
+    found = found[np.isfinite(found["best_known"]) & (found["note"] == "")]
+    found = found.assign(relative=found["step_time"] / found["best_known"])
+    return found.sort_values("number", kind="stable")
 
 
-def searched(chosen: Sequence[Point]) -> Sequence[Point]:
+def searched(chosen: pd.DataFrame) -> pd.DataFrame:
     """Those of problems that were searched, if any: the best known of others says little."""
-    return [point for point in chosen if point.searched] or chosen
-
-
-def label(method: str, budget_seconds: float | None) -> str:
-    """A method with its budget."""
-    return method if budget_seconds is None else f"{method}, {budget_seconds:g} s"
+    return chosen[chosen["searched"]] if chosen["searched"].any() else chosen
 
 
 def headline(policies: Mapping[str, Any]) -> list[str]:
@@ -120,43 +60,36 @@ def unseen_clusters(policies: Mapping[str, Any], clusters: Iterable[str]) -> set
     return set(clusters) - seen
 
 
-def geometric_mean(values: Sequence[float]) -> float:
+def geometric_mean(values: "pd.Series[float]") -> float:
     """The geometric mean; NaN of nothing."""
-    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else math.nan
+    return math.exp(np.log(values).mean()) if len(values) else math.nan
 
 
-def ratios(chosen: Sequence[Point], method: str, other: str) -> dict[Problem, float]:
+def ratios(chosen: pd.DataFrame, method: str, other: str) -> "pd.Series[float]":
     """Step time of a method over that of another, where both found something that fits.
 
     Where one has several runs (policies, seeds), their geometric means count.
+
+    Returns:
+        By problem.
     """
-    times: dict[str, dict[Problem, list[float]]] = {method: defaultdict(list), other: {}}
-    times[other] = defaultdict(list)
-    for point in chosen:
-        if point.method in times and math.isfinite(point.step_time):
-            times[point.method][point.problem].append(point.step_time)
-    return {
-        problem: geometric_mean(own) / geometric_mean(times[other][problem])
-        for problem, own in times[method].items()
-        if problem in times[other]
-    }
+    finite = chosen[np.isfinite(chosen["step_time"])].set_index(PROBLEM)
+
+    def means(name: str) -> "pd.Series[float]":
+        logs = np.log(finite.loc[finite["method"] == name, "step_time"])
+        return logs.groupby(level=PROBLEM, sort=False).mean()
+
+    return np.exp((means(method) - means(other)).dropna())
 
 
-def duels(chosen: Sequence[Point], method: str, other: str) -> list[tuple[Point, float]]:
-    """Runs of a method, each with its step time over the other's of the same seed.
+def duels(chosen: pd.DataFrame, method: str, other: str) -> pd.DataFrame:
+    """Runs of a method, each with its step time over the other's of the same seed, `ratio`.
 
     What does not fit in memory is infinitely slow; where neither fits they are equal.
     """
-    others = {(p.problem, p.seed): p.step_time for p in chosen if p.method == other}
-    found = []
-    for point in chosen:
-        against = others.get((point.problem, point.seed))
-        if point.method == method and against is not None:
-            both_fail = math.isinf(point.step_time) and math.isinf(against)
-            found.append((point, 1.0 if both_fail else point.step_time / against))
-    return found
-
-
-def _time(run: Mapping[str, Any]) -> float:
-    time = run.get("step_time")
-    return float(time) if time is not None and run["feasible"] else math.inf
+    key = [*PROBLEM, "seed"]
+    against = chosen.loc[chosen["method"] == other, [*key, "step_time"]]
+    found = chosen[chosen["method"] == method].merge(against, on=key, suffixes=("", "_other"))
+    ratio = found["step_time"] / found["step_time_other"]
+    fits = np.isfinite(found[["step_time", "step_time_other"]]).any(axis=1)
+    return found.assign(ratio=ratio.where(fits, 1.0))
