@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from placeto.extraction.keras_step import STEP_OPTIONS, keras_step
-from placeto.extraction.source import Source, did_you_mean, take_options
+from placeto.extraction.source import Source, take_options
 from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def load(source: Source) -> TrainingStep:
     models = _models()
     if source.target not in models:
         raise PlacetoError(
-            f"{source.text}: keras.applications has no model {source.target!r}"
-            f"{did_you_mean(source.target, models)}; models: {', '.join(sorted(models))}"
+            f"{source.text}: keras.applications has no model {source.target!r}; "
+            f"models: {', '.join(sorted(models))}"
         )
     options = take_options(source, _OPTIONS)
     build = models[source.target]

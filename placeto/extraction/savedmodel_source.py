@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placeto.extraction.source import Source, did_you_mean, take_options
+from placeto.extraction.source import Source, take_options
 from placeto.extraction.tracing import training_step
 from placeto.support.errors import PlacetoError
 
@@ -40,7 +40,7 @@ def load(source: Source) -> TrainingStep:
         wanted = next(iter(signatures))
     if wanted not in signatures:
         raise PlacetoError(
-            f"{source.text}: no signature {wanted!r}{did_you_mean(wanted, signatures)}; "
+            f"{source.text}: no signature {wanted!r}; "
             f"signatures: {', '.join(sorted(signatures)) or 'none'}"
         )
     step = training_step(signatures[wanted], path.resolve().name)

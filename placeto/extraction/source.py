@@ -1,7 +1,6 @@
 """Where a training step comes from, as the user writes it: `scheme:target?key=value&…`."""
 
-import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,20 +71,13 @@ def take_options(
     for key, value in source.options.items():
         if key not in defaults:
             raise PlacetoError(
-                f"{source.text}: unknown option {key!r}{did_you_mean(key, defaults)}; "
+                f"{source.text}: unknown option {key!r}; "
                 f"options: {', '.join(sorted(defaults)) or 'none'}"
             )
         taken[key] = _typed(source, key, value, defaults[key])
         if key not in own and isinstance(value, int | float) and value < 0:
             raise PlacetoError(f"{source.text}: {key}={value} must not be negative")
     return taken
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the closest known names, or nothing."""
-    by_lower = {key.lower(): key for key in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, 3, 0.5)
-    return f" (did you mean {' or '.join(by_lower[key] for key in close)}?)" if close else ""
 
 
 def _typed(source: Source, key: str, value: Value, default: Any) -> Value:

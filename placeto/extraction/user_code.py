@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placeto.extraction.source import Source, did_you_mean
+from placeto.extraction.source import Source
 from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def find_function(source: Source) -> Callable[..., Any]:
     if not callable(made):
         functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
         raise PlacetoError(
-            f"{source.text}: module {source.scheme!r} has no function {source.target!r}"
-            f"{did_you_mean(source.target, functions)}"
+            f"{source.text}: module {source.scheme!r} has no function {source.target!r}; "
+            f"functions: {', '.join(functions) or 'none'}"
         )
     return made  # type: ignore[no-any-return]
 

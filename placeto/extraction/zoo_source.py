@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from placeto.extraction.keras_step import STEP_OPTIONS, keras_step
-from placeto.extraction.source import Source, did_you_mean, take_options
+from placeto.extraction.source import Source, take_options
 from placeto.extraction.tracing import training_step
 from placeto.support.errors import PlacetoError
 from placeto.zoo import KERAS_MODELS, STEPS
@@ -27,8 +27,7 @@ def load(source: Source) -> TrainingStep:
     name = source.target
     if name not in models:
         raise PlacetoError(
-            f"{source.text}: the zoo has no model {name!r}"
-            f"{did_you_mean(name, models)}; models: {', '.join(sorted(models))}"
+            f"{source.text}: the zoo has no model {name!r}; models: {', '.join(sorted(models))}"
         )
     build = models[name]
     own = {each.name: each.default for each in inspect.signature(build).parameters.values()}

@@ -62,7 +62,7 @@ def test_saved_model(tmp_path: Path) -> None:
     tf.saved_model.save(step, str(folder), signatures={"train": step.__call__})
     with pytest.raises(PlacetoError, match=r"has shape \[-1, 3\].*\?batch=N"):
         extract(str(folder))
-    with pytest.raises(PlacetoError, match=r"no signature 'trian' \(did you mean train\?\)"):
+    with pytest.raises(PlacetoError, match=r"no signature 'trian'; .*train"):
         extract(f"{folder}?signature=trian")
     path = tmp_path / "saved.json.gz"
     beside = extract(f"{folder}?signature=train&batch=4").save(path)
@@ -113,17 +113,17 @@ def two_roots() -> Any:
     [
         ("nowhere.pb", "neither a file nor a directory"),
         ("http://x", "no module 'http'|has no function"),
-        ("keras:InceptonV3", r"no model 'InceptonV3' \(did you mean InceptionV3"),
-        ("keras:ResNet50?bach=1", r"unknown option 'bach' \(did you mean batch\?\)"),
+        ("keras:InceptonV3", r"no model 'InceptonV3'; .*InceptionV3"),
+        ("keras:ResNet50?bach=1", r"unknown option 'bach'; .*batch"),
         ("keras:ResNet50?batch=0", "batch=0 must be at least 1"),
         ("keras:ResNet50?image=8", "Keras cannot build the model"),
         ("keras:MobileNetV2?optimizer=ada", "optimizers: sgd, momentum, rmsprop, adam"),
-        ("zoo:nmd", r"no model 'nmd' \(did you mean nmt or rnnlm\?\)"),
-        ("zoo:nmt?layer=4", r"unknown option 'layer' \(did you mean layers\?\)"),
+        ("zoo:nmd", r"no model 'nmd'; .*nmt"),
+        ("zoo:nmt?layer=4", r"unknown option 'layer'; .*layers"),
         ("zoo:nmt?layers=0", "layers=0 must be at least 1"),
         ("no_such_module:step", "no module 'no_such_module'"),
-        (f"{STEPS}:tinny", r"no function 'tinny' \(did you mean tiny"),
-        (f"{STEPS}:tiny?filter=3", r"unknown option 'filter' \(did you mean filters\?\)"),
+        (f"{STEPS}:tinny", r"no function 'tinny'; .*tiny"),
+        (f"{STEPS}:tiny?filter=3", r"unknown option 'filter'; .*filters"),
         (
             f"{STEPS}:regression?batch=3",
             "regression takes no 'batch'; options: rows, columns",

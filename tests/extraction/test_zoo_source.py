@@ -29,7 +29,7 @@ def test_a_saved_step_guesses_and_then_learns(tmp_path: Path, source: str) -> No
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        ("zoo:resnet", r"no model 'resnet' \(did you mean resnet50.*nmt, resnet50, rnnlm"),
+        ("zoo:resnet", r"no model 'resnet'; models: .*nmt, resnet50, rnnlm"),
         ("zoo:nasnet?size=medium", "size=medium is unknown; sizes: mobile, large"),
         ("zoo:resnet50?layers=3", "unknown option 'layers'.*; options: batch, classes, learning"),
         ("zoo:nmt?loss=mse", "unknown option 'loss'"),

@@ -9,7 +9,7 @@ from math import ceil, prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placeto.extraction.source import Source, did_you_mean
+from placeto.extraction.source import Source
 from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _set_dimensions(graph: GraphProto, source: Source) -> None:
     for key, value in source.options.items():
         if key not in names:
             raise PlacetoError(
-                f"{source.text}: no input has an open dimension {key!r}{did_you_mean(key, names)}; "
+                f"{source.text}: no input has an open dimension {key!r}; "
                 f"open dimensions: {', '.join(names) or 'none'}"
             )
         if type(value) is not int or value < 1:

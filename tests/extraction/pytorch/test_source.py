@@ -58,7 +58,7 @@ def test_half_precision_is_said_to_be_timed_as_single() -> None:
         ("mlp?optimizer=adm", "optimizer=adm is unknown; expected sgd or momentum or rmsprop or"),
         ("mlp?together=layers", "together=layers is unknown; expected modules or parameters"),
         ("mlp?loss=l1", "loss=l1 is unknown; losses: auto, crossentropy, mse"),
-        ("mlp?bach=3", r"unknown option 'bach' \(did you mean batch\?\)"),
+        ("mlp?bach=3", r"unknown option 'bach'; .*batch"),
         ("mlp?inference=1", "inference=1 is not true or false"),
         ("mlp?inputs=3x4", "inputs=3x4 beside the inputs that the function returns"),
         ("alone", r"no inputs for the module; return \(module, inputs\), or give their shapes"),
