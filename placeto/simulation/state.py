@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, get_type_hints
+from typing import NamedTuple, get_type_hints
 
 import numpy as np
 from numba import types
@@ -33,7 +33,7 @@ from placeto.simulation.queues import (
     TAIL,
 )
 from placeto.support.arrays import Floats, Int16s, Int32s, Ints
-from placeto.support.jit import inner, njit
+from placeto.support.jit import cut, njit
 
 # What is wanted of a simulation: step time and peak memory; when groups start; when ops start, too.
 STEP, GROUPS, OPS = range(3)
@@ -94,12 +94,6 @@ _KINDS = {
 STATE = types.NamedTuple([_KINDS[hint] for hint in get_type_hints(State).values()], State)
 
 
-@inner(cache=True, inline="always")
-def _cut(buffer: Any, size: int) -> Any:  # pragma: no cover
-    """The first `size` entries, and the rest."""
-    return buffer[:size], buffer[size:]
-
-
 @njit(cache=True)
 def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pragma: no cover
     """The state that three buffers hold."""
@@ -108,35 +102,35 @@ def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pra
     sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
     num_slots = len(c.slots) + SLOT_ROW * bundles
     events = bundles + channels
-    counts, ints = _cut(ints, 4)
-    missing, ints = _cut(ints, kept)
-    holder_slot, ints = _cut(ints, bundles)
-    bundle_next, ints = _cut(ints, bundles)
-    source_next, ints = _cut(ints, sources)
-    ready, ints = _cut(ints, devices * kept)
-    ready_links, ints = _cut(ints, kept * 2)
-    ready_keys, ints = _cut(ints, kept * 2)
-    copy_at, ints = _cut(ints, devices)
-    done, ints = _cut(ints, devices)
-    channel_queue, ints = _cut(ints, channels * CHANNEL_ROW)
-    stirred, ints = _cut(ints, channels)
-    copies, ints = _cut(ints, bundles * COPY_ROW)
-    transfers, ints = _cut(ints, bundles * TRANSFER_ROW)
-    transfer_links, ints = _cut(ints, bundles * 2)
-    transfer_keys, ints = _cut(ints, bundles * 2)
-    event_codes, ints = _cut(ints, events)
-    device_of, ints = _cut(ints, (groups + 1) // 2)
-    device_ints, longs = _cut(longs, devices * DEVICE_ROW)
-    slots, longs = _cut(longs, num_slots)
-    channel_free, reals = _cut(reals, channels)
-    event_times, reals = _cut(reals, events)
-    ready_since, reals = _cut(reals, kept)
-    requested, reals = _cut(reals, bundles)
-    sent, reals = _cut(reals, bundles)
-    group_start, reals = _cut(reals, groups)
-    clock, reals = _cut(reals, 1)
-    op_start, reals = _cut(reals, kept)
-    source_start, reals = _cut(reals, sources)
+    counts, ints = cut(ints, 4)
+    missing, ints = cut(ints, kept)
+    holder_slot, ints = cut(ints, bundles)
+    bundle_next, ints = cut(ints, bundles)
+    source_next, ints = cut(ints, sources)
+    ready, ints = cut(ints, devices * kept)
+    ready_links, ints = cut(ints, kept * 2)
+    ready_keys, ints = cut(ints, kept * 2)
+    copy_at, ints = cut(ints, devices)
+    done, ints = cut(ints, devices)
+    channel_queue, ints = cut(ints, channels * CHANNEL_ROW)
+    stirred, ints = cut(ints, channels)
+    copies, ints = cut(ints, bundles * COPY_ROW)
+    transfers, ints = cut(ints, bundles * TRANSFER_ROW)
+    transfer_links, ints = cut(ints, bundles * 2)
+    transfer_keys, ints = cut(ints, bundles * 2)
+    event_codes, ints = cut(ints, events)
+    device_of, ints = cut(ints, (groups + 1) // 2)
+    device_ints, longs = cut(longs, devices * DEVICE_ROW)
+    slots, longs = cut(longs, num_slots)
+    channel_free, reals = cut(reals, channels)
+    event_times, reals = cut(reals, events)
+    ready_since, reals = cut(reals, kept)
+    requested, reals = cut(reals, bundles)
+    sent, reals = cut(reals, bundles)
+    group_start, reals = cut(reals, groups)
+    clock, reals = cut(reals, 1)
+    op_start, reals = cut(reals, kept)
+    source_start, reals = cut(reals, sources)
     return State(
         counts, missing, slots, holder_slot, bundle_next, source_next,
         device_of.view(np.int16)[:groups], ready, ready_links, ready_keys, device_ints,

@@ -13,7 +13,9 @@ from typing import Any
 import numba
 from numba import types
 from numba.core import cgutils, event
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
 
 PACKAGE = Path(__file__).parents[1]
 TELLING = ("support.jit", "njit", "NamedTuple")  # of the code that kernels are made of
@@ -93,6 +95,38 @@ def call_at(typing: Any, address: Any, arguments: Any) -> Any:
         return context.get_dummy_value()
 
     return types.none(address, arguments), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def cut(typing: Any, array: Any, size: Any) -> Any:
+    """The first `size` entries of an array in a row, which must have them, and the rest.
+
+    numba's slices ask for a step and for ends outside of the array, which is a hundred times the
+    code.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = signature.args[0]
+        whole = make_array(kind)(context, builder, values[0])
+        count = values[1]
+        rest = builder.sub(builder.extract_value(whole.shape, 0), count)
+        parts = []
+        for data, length in ((whole.data, count), (builder.gep(whole.data, [count]), rest)):
+            part = make_array(kind)(context, builder)
+            populate_array(
+                part,
+                data=data,
+                shape=cgutils.pack_array(builder, [length]),
+                strides=cgutils.pack_array(builder, [whole.itemsize]),
+                itemsize=whole.itemsize,
+                meminfo=whole.meminfo,
+                parent=whole.parent,
+            )
+            parts.append(part._getvalue())
+        pair = context.make_tuple(builder, signature.return_type, parts)
+        return impl_ret_borrowed(context, builder, signature.return_type, pair)
+
+    return types.UniTuple(array, 2)(array, types.int64), generate
 
 
 def _wide(kind: Any) -> Any:
