@@ -11,6 +11,7 @@ from placeto.bounds.relaxed import Relaxed, mirror, relax
 from placeto.bounds.work import window_bound, work_bound
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats
+from placeto.support.beside import wait_for
 
 MOST_ANCESTORS = 200  # of an op, looked at for its head; more gain little
 ANCESTORS_IN_ALL = 4_000_000  # times classes of devices; what about a second allows
@@ -44,6 +45,7 @@ def lower_bound(problem: PlacementProblem) -> float:
 
     Graphs too large for all of it get fewer ancestors looked at, then none.
     """
+    wait_for("bounds")
     allowed = fitting_devices(problem)
     relaxed = relax(problem, allowed, queue_pairs(problem, allowed))
     heads = _heads(relaxed)

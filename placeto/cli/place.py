@@ -5,6 +5,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
+from placeto.bounds.joins import join_heads
 from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import (
     File,
@@ -16,7 +17,6 @@ from placeto.cli.arguments import (
     parse_settings,
 )
 from placeto.cli.candidates import keep_fastest, prepare
-from placeto.cli.compiling import compiling_beside
 from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_json, print_rich
 from placeto.cli.progress import progress
@@ -32,7 +32,9 @@ from placeto.placers.registry import find_placer, with_policy
 from placeto.reports.rows import CandidateRow, baseline, device_rows, placement_row
 from placeto.reports.tables import candidates_table, device_table, placement_table
 from placeto.simulation import simulate
+from placeto.simulation.first import compile_kernel
 from placeto.simulation.timeline import save_timeline
+from placeto.support.beside import compile_beside
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
 
@@ -87,7 +89,11 @@ def run(arguments: Place) -> int:
     inputs = (arguments.graph, arguments.cluster)
     outputs = (arguments.output, arguments.timeline, arguments.device_map, arguments.report)
     check_outputs(*outputs, inputs=inputs)
-    problem = arguments.problem(load_graph(arguments.graph), arguments.load_cluster())
+    graph, cluster = load_graph(arguments.graph), arguments.load_cluster()
+    if compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), join_heads):
+        note("compiling, once after an installation")
+        compile_kernel()
+    problem = arguments.problem(graph, cluster)
     if arguments.device_map is not None:
         check_device_map(problem)
     if arguments.report is not None:
@@ -95,12 +101,11 @@ def run(arguments: Place) -> int:
     measuring = None
     if arguments.measure is not None:
         measuring = prepare(arguments.measure, problem, RuntimeSettings(order=arguments.order))
-    with compiling_beside():
-        base = baseline(problem)
-        if base.infeasibility is not None:
-            note(base.infeasibility)
-        with progress(f"{method} on {problem.graph.name}") as report:
-            placement = place(problem, method, arguments.budget, arguments.seed, report, settings)
+    base = baseline(problem)
+    if base.infeasibility is not None:
+        note(base.infeasibility)
+    with progress(f"{method} on {problem.graph.name}") as report:
+        placement = place(problem, method, arguments.budget, arguments.seed, report, settings)
     measured: list[CandidateRow] = []
     if measuring is not None and not placement.interrupted:
         if arguments.output is not None:

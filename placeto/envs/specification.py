@@ -12,6 +12,7 @@ from gymnasium import spaces
 from placeto.cluster import Cluster, load_cluster
 from placeto.envs.episodes import Episodes
 from placeto.envs.evaluators import make_evaluator
+from placeto.envs.features.devices import observe_devices
 from placeto.envs.observation import observation_space, padded_size
 from placeto.envs.rules import EpisodeRules, check_choice
 from placeto.graph import ComputationGraph, load_graph
@@ -20,6 +21,8 @@ from placeto.heuristics.initial import InitialPlacement
 from placeto.measurement import MeasuringEvaluator
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
+from placeto.simulation.first import compile_kernel
+from placeto.support.beside import compile_beside
 from placeto.support.errors import PlacetoError
 
 Graph = str | Path | ComputationGraph
@@ -118,6 +121,9 @@ def specify(
     Raises:
         PlacetoError: an argument that cannot be used.
     """
+    stages = ("groups", "features")
+    if compile_beside("placeto.envs.compiling:compile_all", stages, observe_devices):
+        compile_kernel()
     rules = EpisodeRules(initial_placement, reward, reward_scale, memory_penalty, sweeps, traversal)
     check_choice("render_mode", render_mode, (None, "ansi", "rgb_array"))
     graphs = [graph] if isinstance(graph, str | Path | ComputationGraph) else list(graph)

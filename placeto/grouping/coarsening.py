@@ -9,6 +9,7 @@ from placeto.grouping.colocation import op_share
 from placeto.grouping.contraction import Groups, contract
 from placeto.grouping.disjoint_sets import join_pairs, numbered, roots
 from placeto.support.arrays import Floats, Ints
+from placeto.support.beside import wait_for
 
 
 def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
@@ -29,6 +30,7 @@ def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
     Returns:
         (num_ops,) groups, numbered by their first op.
     """
+    wait_for("groups")
     groups = numbered(op_group)
     share_of_op = op_share(graph)
     limit = 2.0 / max_groups

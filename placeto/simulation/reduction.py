@@ -24,6 +24,7 @@ Any other op of no duration stays: it waits in its device's queue for its turn l
 what it delays depends on the placement.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -61,19 +62,25 @@ MANY_CONSUMERS = 64
 _COMPILED: WeakKeyDictionary[PlacementProblem, Reduction] = WeakKeyDictionary()
 
 
-def compiled(problem: PlacementProblem) -> Reduction:
-    """The compiled form of a problem, made when first asked for."""
-    if problem not in _COMPILED:
-        _COMPILED[problem] = compile_problem(problem)
-    return _COMPILED[problem]
+def compiled(problem: PlacementProblem, *, kernel: bool = True) -> Reduction:
+    """The compiled form of a problem, made when first asked for; see `compile_problem`."""
+    found = _COMPILED.get(problem)
+    if found is None:
+        found = _COMPILED[problem] = compile_problem(problem, kernel=kernel)
+    elif kernel and not found.compiled.kernel:
+        found = _COMPILED[problem] = replace(found, compiled=with_kernel(found.compiled))
+    return found
 
 
-def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduction:
+def compile_problem(
+    problem: PlacementProblem, *, reduce: bool = True, kernel: bool = True
+) -> Reduction:
     """Compiles a problem.
 
     Args:
         problem: the graph, its grouping and the cluster.
         reduce: whether ops, inputs and holders are taken out; the schedule is the same.
+        kernel: whether it can be simulated, for which the kernel has to be compiled.
     """
     a, group = problem.arrays, problem.op_group
     num_ops, num_groups = problem.graph.num_ops, problem.num_groups
@@ -159,7 +166,7 @@ def compile_problem(problem: PlacementProblem, *, reduce: bool = True) -> Reduct
         kernel=0,
     )
     return Reduction(
-        with_kernel(c),
+        with_kernel(c) if kernel else c,
         kept=kept,
         constants=constants,
         constant_source=position[merged],

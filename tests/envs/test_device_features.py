@@ -5,7 +5,12 @@ import pytest
 
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.envs import DevicePlacementEnv, DevicePlacementVectorEnv, generator
-from placeto.envs.features.devices import DEVICE_FEATURES, device_feature_names
+from placeto.envs.compiling import compile_all
+from placeto.envs.features.devices import (
+    DEVICE_FEATURES,
+    device_feature_names,
+    observe_devices,
+)
 from placeto.envs.features.pairs import PAIR_FEATURES
 from placeto.heuristics.initial import random_placement
 from placeto.models.placeto.play import play
@@ -69,3 +74,12 @@ def test_many_side_by_side_see_what_each_sees_alone():
         for row, env in enumerate(alone):
             assert (env.step(int(actions[row]))[0]["device_features"] == seen[row]).all()
     assert len({tuple(map(tuple, rows)) for rows in seen.tolist()}) == 3
+
+
+def test_what_is_compiled_beside_is_what_an_environment_calls(capsys):
+    compile_all()
+    assert capsys.readouterr().out.split() == ["groups", "features"]
+    env = DevicePlacementEnv("nmt_small", "k80x2", 5)
+    env.reset(seed=0)
+    env.step(1)
+    assert len(observe_devices.signatures) == 1

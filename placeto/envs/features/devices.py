@@ -24,6 +24,7 @@ from placeto.simulation.reduction import compiled
 from placeto.simulation.run import Columns, run_apart
 from placeto.simulation.state import buffers, view
 from placeto.support.arrays import Bools, Features, Floats, Ints
+from placeto.support.beside import wait_for
 from placeto.support.jit import njit
 
 DEVICE_FEATURES = PAIR_FEATURES + GROUP_FEATURES
@@ -49,10 +50,11 @@ class Schedules:
     Args:
         problem: what is placed.
         batch: how many placements.
+        simulates: whether they will be simulated, for which the kernel has to be compiled.
     """
 
-    def __init__(self, problem: PlacementProblem, batch: int) -> None:
-        self._compiled = compiled(problem).compiled
+    def __init__(self, problem: PlacementProblem, batch: int, *, simulates: bool = True) -> None:
+        self._compiled = compiled(problem, kernel=simulates).compiled
         self._wiring = group_index(problem)
         self._states = buffers(self._compiled, batch)
         self._kept = Kept(
@@ -91,8 +93,9 @@ class Schedules:
             taken: (batch,) steps behind each episode.
             written: (batch, num_devices, DEVICE_FEATURES) filled in these rows.
         """
-        run = _observe if len(rows) == 1 else _observe_over_cores
+        run = _observe_over_cores if len(rows) > 1 else observe_devices
         told = (current, visited, taken, written)
+        wait_for("features")
         run(self._compiled, self._wiring, rows, self._states, columns, self._kept, told)
 
 
@@ -101,13 +104,14 @@ def _observe_over_cores(
     c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
 ) -> None:  # pragma: no cover
     for index in prange(len(rows)):
-        _observe(c, w, rows[index : index + 1], states, columns, kept, told)
+        observe_devices(c, w, rows[index : index + 1], states, columns, kept, told)
 
 
 @njit(cache=True)
-def _observe(
+def observe_devices(
     c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
 ) -> None:  # pragma: no cover
+    """Writes the device features of some rows, one after the other; see `Schedules.write`."""
     current, visited, taken, written = told
     ints, longs, reals = states
     num_groups = len(w.fastest)

@@ -126,7 +126,7 @@ class GroupIndex(NamedTuple):
 
 def group_index(problem: PlacementProblem) -> GroupIndex:
     """How the groups of a problem hang together."""
-    c = compiled(problem).compiled
+    c = compiled(problem, kernel=False).compiled
     kept, groups = len(c.missing), problem.num_groups
     op_rows = c.op_rows.reshape(-1, 2 * OP_WORDS).astype(np.int64)
     crossing = c.crossing_rows.reshape(-1, CROSSING_ROW).astype(np.int64)
