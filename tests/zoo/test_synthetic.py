@@ -64,20 +64,6 @@ def test_every_kind_of_the_presets_has_op_times() -> None:
         assert ((graph.op_seconds[kind] == 0) == (graph.op_seconds["k80"] == 0)).all()
 
 
-def test_a_layer_reads_the_layer_before() -> None:
-    for graph in family_graphs("family:layered"):
-        depth = np.zeros(graph.num_ops, dtype=int)
-        inputs: dict[int, list[int]] = {}
-        for source, consumer in zip(*(each.tolist() for each in graph.op_edges), strict=True):
-            inputs.setdefault(consumer, []).append(source)
-        for op in range(1, graph.num_ops):
-            assert len(inputs[op]) in (1, 2)
-            assert len({depth[source] for source in inputs[op]}) == 1
-            depth[op] = depth[inputs[op][0]] + 1
-        widths = Counter(depth.tolist())
-        assert all(2 <= widths[layer] <= 5 for layer in range(1, depth.max()))
-
-
 def test_series_and_parallel_reductions_leave_one_edge() -> None:
     graphs = family_graphs("family:series_parallel")
     # A split in series adds one edge, one in parallel two.
