@@ -68,7 +68,7 @@ instances: $(INSTALLED)
 	$(BIN)/python -m benchmarks.readme
 
 # How fast things are, beside what they are compared with.
-# About 6 minutes.
+# About ten minutes on a quiet machine.
 speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.readme
