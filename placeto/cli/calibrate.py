@@ -1,6 +1,5 @@
 """`placeto calibrate`."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from placeto.measurement.calibration import (
     file_names,
     save_calibration,
 )
-from placeto.reports.rows import CalibrationRow, seconds
+from placeto.reports.rows import CalibrationRow
 from placeto.reports.tables import calibration_tables
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
@@ -96,7 +95,7 @@ def run(arguments: Calibrate) -> int:
         print_rich(*calibration_tables(row))
     for check in calibration.checks:
         predicted, again = check["predicted"], check["again"]
-        if math.isfinite(predicted) and abs(predicted / again - 1) > WITHIN:
+        if predicted is not None and abs(predicted / again - 1) > WITHIN:
             note(
                 f"warning: {check['graph']} on {check['device']} is predicted to take "
                 f"{format_seconds(predicted)}, but took {format_seconds(again)} when it ran again, "
@@ -130,8 +129,6 @@ def _row(calibration: Calibration, files: Sequence[Path]) -> CalibrationRow:
             }
             for channel, fit in zip(cluster.channels, calibration.fits, strict=True)
         ],
-        "graphs": [
-            {**check, "predicted": seconds(check["predicted"])} for check in calibration.checks
-        ],
+        "graphs": list(calibration.checks),
         "files": [str(path) for path in files],
     }

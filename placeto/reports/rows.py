@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from placeto.measurement import Measurement
 from placeto.placement import Placement
 from placeto.placers import place
 from placeto.problem import PlacementProblem
+
+if TYPE_CHECKING:
+    from placeto.measurement.calibration import Check
 
 
 class MeasurementRow(TypedDict):
@@ -67,19 +70,6 @@ class ChannelRow(TypedDict):
     error: float
 
 
-class CheckRow(TypedDict):
-    """A graph on one device: see `Calibration.checks`."""
-
-    graph: str
-    device: str
-    measured: float
-    kernels: float
-    stretch: float
-    again: float
-    predicted: float | None
-    tries: int
-
-
 class CalibrationRow(TypedDict):
     """What was measured of a cluster; see `placeto calibrate --json`."""
 
@@ -87,7 +77,7 @@ class CalibrationRow(TypedDict):
     source: str
     devices: list[OverheadRow]
     channels: list[ChannelRow]
-    graphs: list[CheckRow]
+    graphs: "list[Check]"
     files: list[str]
 
 

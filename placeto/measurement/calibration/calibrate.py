@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +53,7 @@ class Check(TypedDict):
     kernels: float
     stretch: float
     again: float
-    predicted: float
+    predicted: float | None
     tries: int
 
 
@@ -68,8 +69,9 @@ class Calibration:
         checks: a row a graph and device: `graph`, `device`, seconds of a step with all ops on the
             device (`measured`), of the kernels in it (`kernels`), and the factor that their times
             were multiplied by (`stretch`); seconds of a step that ran again when all was measured
-            (`again`), what is predicted for it, with the overhead of a step (`predicted`), and how
-            often the graph was measured until both agreed, or was given up (`tries`).
+            (`again`), what is predicted for it, with the overhead of a step (`predicted`, None
+            where it cannot run), and how often the graph was measured until both agreed, or was
+            given up (`tries`).
     """
 
     cluster: Cluster
@@ -192,7 +194,9 @@ def calibrate(
                 "kernels": runs[device.kind][row].kernel_seconds,
                 "stretch": runs[device.kind][row].stretch(launches[device.kind]),
                 "again": confirmed[row].again[number],
-                "predicted": predicted[row][number] + launches[device.kind].step_overhead,
+                "predicted": predicted[row][number] + launches[device.kind].step_overhead
+                if math.isfinite(predicted[row][number])
+                else None,
                 "tries": confirmed[row].tries,
             }
             for row, problem in enumerate(problems)
