@@ -14,6 +14,7 @@ from benchmarks.transfer.points import (
     duels,
     geometric_mean,
     headline,
+    log_means,
     points,
     ratios,
     searched,
@@ -102,8 +103,9 @@ def summary(document: Mapping[str, Any]) -> str:
     for groups in found["groups"].unique():
         for kind, of_kind in kinds.items():
             own = of_kind[of_kind["groups"] == groups]
+            means = log_means(own)
             for method in ZERO_SHOT:
-                pairs = [nearest(own, method, family) for family in families]
+                pairs = [nearest(means, method, family) for family in families]
                 cells = [f"{pair[0]:.3f} (`{pair[1]}`)" if pair else "-" for pair in pairs]
                 name = f"groups {_groups(groups)}: `{method}`, {kind}"
                 if any(pairs):
@@ -145,9 +147,9 @@ def step_times(chosen: pd.DataFrame) -> str:
 
 def ahead(chosen: pd.DataFrame) -> str:
     """Where the policy as it is stands against the heuristic that comes nearest to it."""
-    lines = []
+    lines, means = [], log_means(chosen)
     for method in ZERO_SHOT:
-        found = {family: nearest(chosen, method, family) for family in _families(chosen)}
+        found = {family: nearest(means, method, family) for family in _families(chosen)}
         known = {family: pair for family, pair in found.items() if pair is not None}
         if known:
             leads = sum(ratio < 1 for ratio, _ in known.values())
@@ -159,12 +161,12 @@ def ahead(chosen: pd.DataFrame) -> str:
     return "".join(lines)
 
 
-def nearest(chosen: pd.DataFrame, method: str, family: str) -> tuple[float, str] | None:
+def nearest(means: pd.DataFrame, method: str, family: str) -> tuple[float, str] | None:
     """A method's step time over that of the heuristic that comes nearest to it, and which that is.
 
     A geometric mean over a family's problems; None where one of the two has not run.
     """
-    own = chosen[chosen["family"] == family]
+    own = means[means.index.get_level_values("family") == family]
     against = [
         (geometric_mean(found), heuristic)
         for heuristic in HEURISTICS
@@ -177,7 +179,7 @@ def trained_on_the_graph(chosen: pd.DataFrame) -> str:
     """Step times of a policy as it is over those after its training on the graph."""
     learned = chosen[chosen["method"].str.startswith((TUNED, SCRATCH))]
     chosen = chosen[chosen["policy"].isin(learned["policy"])]
-    families = _families(chosen)
+    families, means = _families(chosen), log_means(chosen)
     methods = learned["method"].unique()
     tuned = [method for method in methods if method.startswith(TUNED)]
     scratch = [method for method in methods if method.startswith(SCRATCH)]
@@ -191,7 +193,7 @@ def trained_on_the_graph(chosen: pd.DataFrame) -> str:
             str(len(found)),
         ]
         for method, other in pairs
-        if len(found := ratios(chosen, method, other))
+        if len(found := ratios(means, method, other))
     ]
     if not rows:
         return ""
