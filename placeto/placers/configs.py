@@ -46,7 +46,7 @@ class PlacetoPlacerConfig:
     Attributes:
         policy: a run directory or a bundled policy.
         samples: episodes with drawn devices at once, of four sweeps each; 0 to take the likeliest
-            devices only.
+            devices only, and `fine_tune` 0 if nothing is to be trained either.
         batches: of samples; 0 until the budget ends, with fewer samples where these would take
             long.
         coarse_groups: of more groups than this, several are placed together; the best such

@@ -10,7 +10,6 @@ from placeto.envs.features.pairs import TINY
 from placeto.heuristics.initial import single_devices
 from placeto.models.stored import load_policy, load_trained
 from placeto.placers.configs import DEFAULT_POLICY, PlacetoPlacerConfig
-from placeto.placers.learned import BudgetSpent, trainer_for
 from placeto.search.incumbent import Incumbent
 from placeto.search.policy import (
     FOUR_SWEEPS,
@@ -122,6 +121,8 @@ def _fine_tune(
     refine: Refine,
 ) -> list[tuple[float, float]]:
     """Trains the policy on the problem until the budget is spent; see `Incumbent.learning`."""
+    from placeto.placers.learned import BudgetSpent, trainer_for  # torch is slow to import
+
     trained = load_trained(config.policy)
     guide_of = trained.agent.guide
     assert guide_of is not None  # it has been played

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from threading import Timer
 
 import numpy as np
@@ -46,7 +47,8 @@ class Placer:
         anytime: whether it uses the whole budget; else it ends by itself.
         config: its configuration, if it has one.
         prepare: compiles what it runs, before the budget begins: the first time after an
-            installation that takes longer than many a budget. None if there is nothing to compile.
+            installation that takes longer than many a budget. Its argument is the configuration.
+            None if there is nothing to compile.
         policies: the agent whose policies it begins with, if it does with any.
     """
 
@@ -55,7 +57,7 @@ class Placer:
     run: Callable[..., None]
     anytime: bool = False
     config: Configurable | None = None
-    prepare: Callable[[], None] | None = None
+    prepare: Callable[..., None] | None = None
     policies: str | None = None
 
 
@@ -72,17 +74,18 @@ def _search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig
     search(incumbent, rng, config)
 
 
-def _prepare_search() -> None:
+def _prepare_search(_: SearchConfig | PlacetoPlacerConfig) -> None:
     from placeto.search.auto import prepare  # numba's code for it takes long to load
 
     prepare()
 
 
-def _prepare_placeto() -> None:
-    from placeto.placers.placeto import prepare  # torch is slow to import
+def _prepare_placeto(config: PlacetoPlacerConfig) -> None:
+    _prepare_search(config)
+    if config.fine_tune and not config.batches:
+        from placeto.placers.placeto import prepare  # torch is slow to import
 
-    _prepare_search()
-    prepare()
+        prepare()
 
 
 def _place_placeto(
@@ -234,7 +237,7 @@ def place(
     config = find_config(method) if settings else placer.config
     arguments = () if config is None else (config.configured(settings),)
     if placer.prepare is not None:
-        _say_if_slow(placer.prepare, method, progress)
+        _say_if_slow(partial(placer.prepare, *arguments), method, progress)
     incumbent = Incumbent(problem, budget_seconds, progress, clock)
     interrupted = False
     try:

@@ -44,11 +44,6 @@ def test_they_can_be_placed_and_simulated(family: list[ComputationGraph]) -> Non
             assert place(problem, method="etf").step_time < 0.9 * alone
 
 
-def test_the_number_decides() -> None:
-    first, again, other = (synthetic_graph("random", number, "x") for number in (1, 1, 2))
-    assert first == again != other
-
-
 def test_every_kind_of_the_presets_has_op_times() -> None:
     kinds = {
         kind for name in bundle.names("clusters", (".yaml",)) for kind in load_cluster(name).kinds

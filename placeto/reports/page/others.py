@@ -14,7 +14,8 @@ from placeto.support.progress import Progress, silent
 POLICY = "placeto"
 FIRST = ("single", "expert", "etf", "heft")
 WITH_POLICY = ("auto", POLICY)  # whose compiled code the policy's placer shares
-GREEDY: dict[str, object] = {"samples": 0}  # the policy's likeliest devices, without a search
+# The policy's likeliest devices, without a search or a training.
+GREEDY: dict[str, object] = {"samples": 0, "fine_tune": 0.0}
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from placeto import place, simulate
-from placeto.reports.page.others import others
+from placeto import PlacementProblem, load_cluster, load_graph, place, simulate
+from placeto.reports.page.others import GREEDY, others, place_quickly
 from placeto.reports.page.scaled import scaled_problem
 from placeto.reports.page.sensitivity import run_again, sensitivity
 from tests.builders import make_cluster, make_graph, make_problem
@@ -65,7 +65,7 @@ def test_the_quickest_are_run_again_and_searches_never():
         for method, took in seconds.items()
     ]
     assert run_again(found, 0.7) == ["etf", "single"]
-    greedy = replace(found[-1], settings={"samples": 0})
+    greedy = replace(found[-1], settings=GREEDY)
     assert run_again([*found[:-1], greedy], 0.7) == ["placeto", "etf", "single"]
 
 
@@ -109,3 +109,10 @@ def test_other_placers_are_run_until_their_time_is_spent():
     assert few.left_out == dict.fromkeys(
         ["etf", "heft"], "the 2 s for the other placers were spent"
     )
+
+
+def test_the_policy_takes_its_likeliest_devices_and_no_budget():
+    problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x2"), 12)
+    placement = place_quickly(problem, "placeto", 0)
+    assert placement.wall_seconds < 15  # of a budget of 30
+    assert placement.learning == ()
