@@ -21,7 +21,9 @@ FORK = make_graph(
 
 
 def chosen(devices, graph=FORK, **known):
-    problem = make_problem(graph, make_cluster(2, memory=100))
+    cluster = make_cluster(2, memory=100)
+    small = replace(cluster.devices[1], memory_bytes=75)
+    problem = make_problem(graph, replace(cluster, devices=(cluster.devices[0], small)))
     return placement_of(problem, devices, **known)
 
 
@@ -46,7 +48,7 @@ def test_key_figures_placers_and_sensitivity_of_a_placement():
         "Step time": ("14 s", "simulated"),
         "Over one device": ("1.57×", "22 s on d0"),
         "Gap to the bound": ("≤ 7.7%", "no placement that fits is below 13 s"),
-        "Memory": ("2%", "2 B of 100 B on d0, the fullest"),
+        "Memory": ("3%", "2 B of 75 B on d1, the fullest"),
         "Found by": ("given", "in 2 s, 9 placements simulated"),
     }
     found = {row[0]: row for row in rows(page, "placers")}
