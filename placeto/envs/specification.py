@@ -121,11 +121,11 @@ def specify(
     Raises:
         PlacetoError: an argument that cannot be used.
     """
+    rules = EpisodeRules(initial_placement, reward, reward_scale, memory_penalty, sweeps, traversal)
+    check_choice("render_mode", render_mode, (None, "ansi", "rgb_array"))
     stages = ("groups", "features")
     if compile_beside("placeto.envs.compiling:compile_all", stages, observe_devices):
         compile_kernel()
-    rules = EpisodeRules(initial_placement, reward, reward_scale, memory_penalty, sweeps, traversal)
-    check_choice("render_mode", render_mode, (None, "ansi", "rgb_array"))
     graphs = [graph] if isinstance(graph, str | Path | ComputationGraph) else list(graph)
     problems = _problems(graphs, cluster, grouping, pins or {})
     evaluate = make_evaluator(evaluator, measure_options, list(problems.values()))

@@ -65,12 +65,14 @@ def test_single_file(two_gpus):
     assert run("single_file_ppo.py")["the trained agent"] == pytest.approx(two_gpus.min(), abs=0.05)
 
 
-@pytest.mark.parametrize("name", ["sb3_ppo.py", "torchrl_ppo.py", "rllib_ppo.py"])
-def test_library_learns_one_of_the_best_placements(name, two_gpus):
+# TorchRL's training ends at another of the best 6% where a processor rounds otherwise.
+@pytest.mark.parametrize(
+    ("name", "most"), [("sb3_ppo.py", 1.0002), ("rllib_ppo.py", 1.0002), ("torchrl_ppo.py", 1.04)]
+)
+def test_library_learns_the_best_placement(name, most, two_gpus):
     said = run(name)
     assert said["the untrained agent"] > 1.1 * two_gpus.min()
-    # Another processor rounds otherwise, and training ends at another of the best few.
-    assert said["the trained agent"] <= 1.04 * two_gpus.min()
+    assert said["the trained agent"] <= most * two_gpus.min()
 
 
 def test_masked_agent_learns_the_best_of_what_is_allowed():
