@@ -217,11 +217,8 @@ def test_does_without_a_policy_where_none_ships(nmt, monkeypatch):
         ({"chains": -1}, "chains is -1"),
         ({"max_evaluations": 0}, "max_evaluations is 0"),
         ({"first_temperature": 1e-4}, "temperatures fall from 0.0001 and 0.005 to 0.0003"),
-        ({"refining_temperature": 1e-4}, "temperatures fall from 0.02 and 0.0001 to 0.0003"),
         ({"coarse_groups": 0}, "coarse_groups is 0"),
-        ({"coarse_ratio": 1.0}, "coarse_ratio is 1.0"),
         ({"coarse_share": 1.0}, "coarse_share is 1.0"),
-        ({"last_temperature": 0.0}, "temperatures fall from 0.02 and 0.005 to 0.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(nmt, settings, message):
