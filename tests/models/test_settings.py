@@ -15,7 +15,6 @@ from placeto.models.placeto_2019.settings import Placeto2019Config
         ({"learning_rate": 0.0}, "learning_rate is 0.0, expected more than 0"),
         ({"gradient_norm": math.inf}, "gradient_norm is inf, expected more than 0"),
         ({"baseline_decay": 1.0}, "baseline_decay is 1.0, expected 0 or more, below 1"),
-        ({"baseline": "none"}, "baseline is 'none', expected one of recent, moving"),
         ({"keep": math.nan}, "keep is nan, expected a finite number"),
         ({"reward": "gain"}, "reward is 'gain', expected one of improvement, terminal"),
         ({"initial_placement": "best"}, "'best', expected one of first, random, expert"),

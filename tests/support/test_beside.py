@@ -35,6 +35,7 @@ def said(folder: Path, before: str = "", cores: int = 2, **environment: str) -> 
         text=True,
         check=True,
         env=os.environ | {"NUMBA_CACHE_DIR": str(folder)} | environment,
+        timeout=300,
     )
     assert shown.stderr == ""
     return shown.stdout.splitlines()
