@@ -4,12 +4,15 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
+
+from placeto.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -22,6 +25,7 @@ SHELLS = ("bash", "console", "sh", "shell")
 INCLUDE = re.compile(r'^--8<-- "([^"]+)"\n', re.MULTILINE)
 OUTPUT = "Output"
 ANYTHING = "…"
+SHELL_ONLY = {"|", ">", "&&", "#"}
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,10 @@ class Reader:
         return said.getvalue()
 
     def _shell(self, script: str, where: str) -> str:
-        programs = self._folder / ".programs"
-        programs.mkdir(exist_ok=True)
-        placeto = programs / "placeto"
-        placeto.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m placeto "$@"\n')
-        placeto.chmod(0o755)
-        path = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+        lines = [shlex.split(line) for line in script.replace("\\\n", " ").splitlines()]
+        if all(line[0] == "placeto" and SHELL_ONLY.isdisjoint(line) for line in lines):
+            return "".join(self._placeto(line[1:], where) for line in lines)
+        path = [str(Path(sys.executable).parent), os.environ["PATH"]]
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=self._folder,
@@ -119,6 +121,12 @@ class Reader:
         )
         assert done.returncode == 0, f"{where}: {done.stdout}{done.stderr}"
         return done.stdout
+
+    def _placeto(self, arguments: list[str], where: str) -> str:
+        """Runs the command in this process, which has read the libraries in."""
+        with contextlib.chdir(self._folder), contextlib.redirect_stdout(io.StringIO()) as said:
+            assert main(arguments) == 0, f"{where}: {arguments}"
+        return said.getvalue()
 
 
 def commands(text: str) -> str:
