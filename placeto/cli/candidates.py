@@ -5,14 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeto.cli.progress import progress
-from placeto.measurement import (
-    Measurement,
-    Runnable,
-    Runtime,
-    RuntimeSettings,
-    find_runnable,
-)
+from placeto.cli.output import progress
+from placeto.measurement import Measurement, Runnable, Runtime, RuntimeSettings, find_runnable
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
 from placeto.reports.rows import CandidateRow, measurement_row, seconds
@@ -26,13 +20,7 @@ USUAL = 3
 
 @dataclass(frozen=True)
 class Measuring:
-    """All that running the candidates of a search needs; see `prepare`.
-
-    Attributes:
-        count: how many placements of the search to run, at most.
-        runtime: runs them.
-        runnable: the graph's GraphDef.
-    """
+    """How many candidates of a search to run at most, and with what; see `prepare`."""
 
     count: int
     runtime: Runtime
@@ -42,12 +30,7 @@ class Measuring:
 def prepare(
     asked: Sequence[int], problem: PlacementProblem, settings: RuntimeSettings
 ) -> Measuring:
-    """Finds, before a long search, what running its placements needs.
-
-    Args:
-        asked: what stands after `--measure`.
-        problem: what is placed.
-        settings: of the runtime.
+    """Finds, before a long search, what running its placements needs, as `--measure` asks for.
 
     Raises:
         PlacetoError: not one number that makes sense, a cluster or a graph that cannot be run.
@@ -65,12 +48,7 @@ def prepare(
 def keep_fastest(
     measuring: Measuring, placement: Placement, single: Placement
 ) -> tuple[Placement, list[CandidateRow]]:
-    """Runs the candidates of a search and the best single device, each twice.
-
-    Args:
-        measuring: with what.
-        placement: what the search found.
-        single: the best single device; left out where it does not fit in memory.
+    """Runs the candidates of a search, and the best single device if it fits, each twice.
 
     Returns:
         The placement with the devices of the fastest one that ran, or as it was if none ran;

@@ -1,4 +1,4 @@
-"""What commands print and write."""
+"""What commands print and write, and how they tell of long work."""
 
 import contextlib
 import io
@@ -7,13 +7,19 @@ import math
 import os
 import sys
 import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placeto.support.errors import PlacetoError
+from placeto.support.files import write_json
+from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+LINE_INTERVAL_SECONDS = 5.0
 
 
 def note(message: str) -> None:
@@ -39,6 +45,14 @@ def print_rich(*renderables: "RenderableType") -> None:
     write("\n\n".join(parts) + "\n")
 
 
+def print_result(as_json: bool, document: Any, tables: Sequence["RenderableType"]) -> None:
+    """What a command found: one JSON document, or tables if there are any."""
+    if as_json:
+        print_json(document)
+    elif tables:
+        print_rich(*tables)
+
+
 def finite(document: Any) -> Any:
     """The document with null for every number that is infinite or NaN, which JSON cannot say."""
     if isinstance(document, dict):
@@ -48,6 +62,17 @@ def finite(document: Any) -> Any:
     if isinstance(document, float) and not math.isfinite(document):
         return None
     return document
+
+
+def print_rows(
+    as_json: bool, document: Any, tables: Sequence["RenderableType"], file: str | None
+) -> None:
+    """Rows of many problems: as `print_result`, and as JSON in a file if one is asked for."""
+    if file is not None:
+        write_json(file, finite(document))
+    print_result(as_json, document, tables)
+    if file is not None:
+        note(f"the rows are in {file}")
 
 
 def check_outputs(*outputs: str | None, inputs: tuple[str | None, ...] = ()) -> None:
@@ -114,3 +139,32 @@ def abandon() -> None:
     """Drops what stdout still holds: the interpreter would write it when it ends, and complain."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def progress(label: str, interval_seconds: float = LINE_INTERVAL_SECONDS) -> Iterator[Progress]:
+    """Yields what long work reports its progress to.
+
+    On a terminal the latest report is shown in place and is gone when the work is done. Elsewhere
+    reports are lines, the first at once and then one an interval, so that a log stays short.
+
+    Args:
+        label: what the work is.
+        interval_seconds: least time between two lines where stderr is not a terminal.
+    """
+    if sys.stderr is not None and sys.stderr.isatty():
+        from rich.console import Console
+        from rich.markup import escape
+
+        with Console(stderr=True).status(escape(label)) as status:
+            yield lambda message: status.update(escape(f"{label}: {message}"))
+        return
+    next_line = 0.0
+
+    def report(message: str) -> None:
+        nonlocal next_line
+        if time.monotonic() >= next_line:
+            print(f"{label}: {message}", file=sys.stderr, flush=True)
+            next_line = time.monotonic() + interval_seconds
+
+    yield report

@@ -6,7 +6,7 @@ from typing import Annotated
 from tyro.conf import arg
 
 from placeto.cli.arguments import Graph, GroupingText, parse_grouping
-from placeto.cli.output import print_json, print_rich
+from placeto.cli.output import print_result
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.problem import PlacementProblem
@@ -20,10 +20,7 @@ class Show:
     """Shows what is in a graph: ops, bytes, critical path, groups, and on a cluster its bounds.
 
     Attributes:
-        graph: A bundled graph (see `placeto list`) or a graph file.
         cluster: A preset or a cluster file: adds bounds and the best single device.
-        grouping: Which ops are placed together: auto, papers, none, or at most N
-            groups.
         json: Print one JSON document instead of tables.
     """
 
@@ -40,16 +37,13 @@ def run(arguments: Show) -> int:
     cluster = None if arguments.cluster is None else load_cluster(arguments.cluster)
     problem = None if cluster is None else PlacementProblem(graph, cluster, grouping)
     kind = fastest_kind(graph, tuple(graph.op_seconds) if cluster is None else cluster.kinds)
-    document = graph_summary(graph, kind)
+    summary = graph_summary(graph, kind)
     groups = groups_summary(graph, grouping if problem is None else problem.op_group, kind)
-    document["grouping"] = {"grouping": arguments.grouping, **groups}
+    tables = [*graph_tables(summary, path=problem is None), groups_table(groups)]
+    document = {**summary, "grouping": {"grouping": arguments.grouping, **groups}}
     if problem is not None:
-        document["on_cluster"] = cluster_summary(problem, baseline(problem))
-    tables = [*graph_tables(document), groups_table(groups)]
-    if problem is not None:
-        tables.append(cluster_table(document["on_cluster"]))
-    if arguments.json:
-        print_json(document)
-    else:
-        print_rich(*tables)
+        base = baseline(problem)
+        document["on_cluster"] = cluster_summary(problem, base)
+        tables.append(cluster_table(problem, base))
+    print_result(arguments.json, document, tables)
     return 0

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from placeto.cli.progress import progress
+from placeto.cli.output import progress
 from placeto.support.progress import Progress as Say
 from placeto.support.units import format_seconds
 

@@ -1,16 +1,16 @@
 """What is in a graph, in its groups, and what a cluster could make of it."""
 
 from dataclasses import replace
-from typing import NotRequired, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
 from placeto.bounds import critical_path, work_bound
 from placeto.cluster import Cluster, Device
 from placeto.graph import ComputationGraph
-from placeto.grouping import Grouping
+from placeto.grouping import Grouping, group_ops
 from placeto.problem import PlacementProblem
-from placeto.reports.rows import Baseline, gap, seconds
+from placeto.reports.rows import Baseline, seconds
 from placeto.support.arrays import Floats
 
 TOP_TYPES = 10
@@ -28,28 +28,11 @@ class TypeRow(TypedDict):
 class GroupsSummary(TypedDict):
     """How even the groups are; see `groups_summary`."""
 
-    grouping: NotRequired[str]
     num_groups: int
     largest_ops: int
     largest_time_share: float | None
     time_imbalance: float | None
     cut_bytes: int
-
-
-class ClusterSummary(TypedDict):
-    """What a cluster can make of a graph; see `cluster_summary`."""
-
-    cluster: str
-    critical_path: float | None
-    work_bound: float | None
-    lower_bound: float | None
-    infeasibility: str | None
-    single_device: str
-    single_device_step_time: float | None
-    single_device_gap: float | None
-    single_device_feasible: bool
-    single_device_peak_memory: int
-    single_device_memory_limit: int
 
 
 class GraphSummary(TypedDict):
@@ -70,8 +53,6 @@ class GraphSummary(TypedDict):
     critical_path: float | None
     type_kind: str | None
     types: list[TypeRow]
-    grouping: NotRequired[GroupsSummary]
-    on_cluster: NotRequired[ClusterSummary]
 
 
 def graph_summary(graph: ComputationGraph, kind: str | None) -> GraphSummary:
@@ -86,6 +67,8 @@ def graph_summary(graph: ComputationGraph, kind: str | None) -> GraphSummary:
         that the kind cannot run left out, and counted in `cannot_run`), the `critical_path` in
         seconds on `kind` (null without one), and the `TOP_TYPES` op types that take longest.
     """
+    columns = graph.op_seconds
+    cannot_run = {name: int(np.isinf(column).sum()) for name, column in columns.items()}
     return {
         "graph": graph.name,
         "kind": graph.meta.get("kind"),
@@ -97,15 +80,11 @@ def graph_summary(graph: ComputationGraph, kind: str | None) -> GraphSummary:
         "tensor_bytes": int(graph.tensor_bytes.sum()),
         "param_bytes": int(graph.param_bytes.sum()),
         "flops": float(graph.flops.sum()),
-        "op_seconds": {name: float(_finite(column).sum()) for name, column in _columns(graph)},
-        "cannot_run": {
-            name: int(np.isinf(column).sum())
-            for name, column in _columns(graph)
-            if np.isinf(column).any()
-        },
+        "op_seconds": {name: float(_finite(column).sum()) for name, column in columns.items()},
+        "cannot_run": {name: count for name, count in cannot_run.items() if count},
         "critical_path": None if kind is None else critical_path(_on_one(graph, kind, "none")),
         "type_kind": kind,
-        "types": _types(graph, np.zeros(graph.num_ops) if kind is None else graph.op_seconds[kind]),
+        "types": _types(graph, _column(graph, kind)),
     }
 
 
@@ -134,31 +113,34 @@ def groups_summary(graph: ComputationGraph, grouping: Grouping, kind: str | None
     }
 
 
-def cluster_summary(problem: PlacementProblem, base: Baseline) -> ClusterSummary:
-    """What a cluster can make of a graph: bounds, and the best single device."""
-    single = base.single
-    devices, counts = np.unique(single.devices, return_counts=True)
+def cluster_summary(problem: PlacementProblem, base: Baseline) -> dict[str, Any]:
+    """What a cluster can make of a graph, as JSON: bounds, and the best single device."""
+    single, device = base.single, base.single_device
     return {
         "cluster": problem.cluster.name,
         "critical_path": seconds(critical_path(problem)),
         "work_bound": seconds(work_bound(problem)),
         "lower_bound": seconds(base.lower_bound),
         "infeasibility": base.infeasibility,
-        "single_device": problem.cluster.devices[devices[counts.argmax()]].name,
+        "single_device": problem.cluster.devices[device].name,
         "single_device_step_time": seconds(single.step_time),
-        "single_device_gap": gap(single, base),
+        "single_device_gap": base.gap(single),
         "single_device_feasible": single.feasible,
-        "single_device_peak_memory": int(single.peak_memory[devices[counts.argmax()]]),
-        "single_device_memory_limit": int(problem.memory_limit[devices[counts.argmax()]]),
+        "single_device_peak_memory": int(single.peak_memory[device]),
+        "single_device_memory_limit": int(problem.memory_limit[device]),
     }
+
+
+def num_groups(graph: ComputationGraph) -> int:
+    """How many groups a graph has by default."""
+    return int(group_ops(graph, "auto").max()) + 1
 
 
 def fastest_kind(graph: ComputationGraph, kinds: tuple[str, ...]) -> str | None:
     """Of `kinds`, that which runs most of the graph's ops, and of these the fastest."""
-    known = [kind for kind in kinds if kind in graph.op_seconds]
-    columns = graph.op_seconds
+    columns = {kind: graph.op_seconds[kind] for kind in kinds if kind in graph.op_seconds}
     return min(
-        known,
+        columns,
         key=lambda kind: (int(np.isinf(columns[kind]).sum()), _finite(columns[kind]).sum()),
         default=None,
     )
@@ -167,14 +149,15 @@ def fastest_kind(graph: ComputationGraph, kinds: tuple[str, ...]) -> str | None:
 def _on_one(graph: ComputationGraph, kind: str | None, grouping: Grouping) -> PlacementProblem:
     """The problem of one device of a kind, which takes no time for what it cannot run."""
     name = kind or "none"
-    column = np.zeros(graph.num_ops) if kind is None else _finite(graph.op_seconds[kind])
     device = Cluster("any", (Device("any", name, 0),))
-    return PlacementProblem(replace(graph, op_seconds={name: column}), device, grouping)
+    return PlacementProblem(
+        replace(graph, op_seconds={name: _column(graph, kind)}), device, grouping
+    )
 
 
 def _types(graph: ComputationGraph, column: Floats) -> list[TypeRow]:
     names, index, counts = np.unique(graph.op_types, return_inverse=True, return_counts=True)
-    time = np.bincount(index, weights=_finite(column))
+    time = np.bincount(index, weights=column)
     total = float(time.sum())
     order = np.lexsort((np.arange(len(names)), -counts, -time))[:TOP_TYPES]
     return [
@@ -188,8 +171,9 @@ def _types(graph: ComputationGraph, column: Floats) -> list[TypeRow]:
     ]
 
 
-def _columns(graph: ComputationGraph) -> list[tuple[str, Floats]]:
-    return list(graph.op_seconds.items())
+def _column(graph: ComputationGraph, kind: str | None) -> Floats:
+    """(num_ops,) seconds on a kind, 0 of what it cannot run; all 0 without one."""
+    return np.zeros(graph.num_ops) if kind is None else _finite(graph.op_seconds[kind])
 
 
 def _finite(column: Floats) -> Floats:

@@ -4,18 +4,32 @@ from typing import Any
 
 import numpy as np
 
-from placeto.problem import PlacementProblem
-from placeto.reports.page.device_time import DeviceSpans
+from placeto.reports.page.group_layout import lay_out
 from placeto.reports.page.report import Report
-from placeto.reports.page.scale import Tick, decade_ticks, range_ticks, time_ticks
-from placeto.reports.page.shapes import UNITS, area_path, boxes, envelope, merged, span_paths
+from placeto.reports.page.shapes import (
+    UNITS,
+    Tick,
+    area_path,
+    boxes,
+    decade_ticks,
+    envelope,
+    merged,
+    range_ticks,
+    span_paths,
+    time_ticks,
+)
 from placeto.reports.page.words import shortened
-from placeto.support.arrays import Floats
+from placeto.simulation import memory_over_time
+from placeto.support.arrays import Floats, Ints
 from placeto.support.units import format_bytes, format_seconds
 
 COLOURS = 8  # of devices; the ninth has the first one's again
 LEAST_SECONDS = 1e-4  # where the search's logarithmic time axis begins, at the latest
-KINDS = ("compute", "launch", "transfer", "wait", "idle")
+MOST_OPS = 3_000  # of all devices; more would make the page large and are too short to point at
+MOST_TRANSFERS = 1_500
+
+# Begin and end in nanoseconds, and what it is.
+Hover = list[tuple[int, int, str]]
 
 
 def timeline_figure(report: Report) -> dict[str, Any]:
@@ -61,11 +75,13 @@ def _channels(report: Report) -> list[dict[str, Any]]:
         spans = spans[spans[:, 1] > spans[:, 0]]
         size = int(problem.graph.tensor_bytes[transfers.tensor[own]].sum())
         busy = float((spans[:, 1] - spans[:, 0]).sum())
+        shared = len(channel.sources) > 1  # and has no device's colour
+        source = problem.cluster.device_index(channel.sources[0])
         lanes.append(
             {
                 "number": number,
                 "name": channel.name,
-                "colour": _source_colour(problem, number),
+                "colour": None if shared else source % COLOURS,
                 "dense": span_paths(spans, step),
                 "value": f"{busy / step:.0%}, {format_bytes(size)}",
             }
@@ -73,45 +89,70 @@ def _channels(report: Report) -> list[dict[str, Any]]:
     return lanes
 
 
-def _source_colour(problem: PlacementProblem, channel: int) -> int | None:
-    """The colour of the one device that a channel comes from; None if there are several."""
-    sources = problem.cluster.channels[channel].sources
-    if len(sources) > 1:
-        return None
-    return problem.cluster.device_index(sources[0]) % COLOURS
+def hover(report: Report) -> dict[str, list[Hover]]:
+    """What the timeline tells of what lies under the pointer, by device and by channel.
+
+    That is the longest ops and transfers, each in the order of their starts.
+    """
+    problem, schedule = report.placement.problem, report.schedule
+    graph, transfers = problem.graph, schedule.transfers
+    op_device = schedule.devices[problem.op_group]
+    devices: list[Hover] = [[] for _ in problem.cluster.devices]
+    for op in _longest(schedule.start, schedule.finish, MOST_OPS).tolist():
+        begin, end = schedule.start[op], schedule.finish[op]
+        text = (
+            f"{shortened(graph.op_names[op])}\n{shortened(graph.op_types[op])}, "
+            f"{format_seconds(end - begin)}, group {problem.op_group[op]}"
+        )
+        devices[op_device[op]].append((_nanoseconds(begin), _nanoseconds(end), text))
+    channels: list[Hover] = [[] for _ in problem.cluster.channels]
+    for index in _longest(transfers.start, transfers.sent, MOST_TRANSFERS).tolist():
+        tensor = transfers.tensor[index]
+        begin, end = transfers.start[index], transfers.sent[index]
+        readers = np.flatnonzero(transfers.destinations[index])
+        to = ", ".join(problem.cluster.devices[device].name for device in readers)
+        text = (
+            f"{shortened(graph.op_names[graph.tensor_producer[tensor]])}\n"
+            f"{format_bytes(graph.tensor_bytes[tensor])} to {to}, {format_seconds(end - begin)}, "
+            f"queued for {format_seconds(begin - transfers.request[index])}"
+        )
+        channels[transfers.channel[index]].append((_nanoseconds(begin), _nanoseconds(end), text))
+    return {"device": devices, "channel": channels}
+
+
+def _longest(start: Floats, end: Floats, most: int) -> Ints:
+    """The numbers of the longest that last at all, by start."""
+    seconds = end - start
+    longest = np.argsort(-seconds, kind="stable")[:most]
+    longest = longest[seconds[longest] > 0]
+    return longest[np.argsort(start[longest], kind="stable")]
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(float(seconds) * 1e9)
 
 
 def time_figure(report: Report) -> dict[str, Any]:
     """Where each device's time goes: shares of the step, and seconds."""
-    problem, step = report.placement.problem, report.schedule.step_time
+    devices, step = report.placement.problem.cluster.devices, report.schedule.step_time
     rows = []
-    for number, (device, spans) in enumerate(
-        zip(problem.cluster.devices, report.spans, strict=True)
-    ):
+    for number, (device, spans) in enumerate(zip(devices, report.spans, strict=True)):
         seconds = spans.seconds()
-        ends = np.cumsum([seconds[kind] for kind in KINDS]) / step
-        rows.append(
+        ends = np.cumsum(list(seconds.values())) / step
+        parts = [
             {
-                "name": device.name,
-                "colour": number % COLOURS,
-                "parts": [
-                    {
-                        "kind": kind,
-                        "at": float(end - seconds[kind] / step),
-                        "share": seconds[kind] / step,
-                        "percent": f"{seconds[kind] / step:.1%}",
-                        "seconds": format_seconds(seconds[kind]),
-                    }
-                    for kind, end in zip(KINDS, ends, strict=True)
-                ],
+                "kind": kind,
+                "at": float(end - took / step),
+                "share": took / step,
+                "percent": f"{took / step:.1%}",
+                "seconds": format_seconds(took),
             }
-        )
-    kinds = [kind for kind in KINDS if kind != "launch" or _launches(report.spans)]
+            for (kind, took), end in zip(seconds.items(), ends, strict=True)
+        ]
+        rows.append({"name": device.name, "colour": number % COLOURS, "parts": parts})
+    launches = any(len(spans.launch) for spans in report.spans)
+    kinds = [kind for kind in vars(report.spans[0]) if kind != "launch" or launches]
     return {"rows": rows, "kinds": kinds, "step_time": format_seconds(step)}
-
-
-def _launches(spans: tuple[DeviceSpans, ...]) -> bool:
-    return any(each.seconds()["launch"] > 0 for each in spans)
 
 
 def memory_figure(report: Report) -> dict[str, Any]:
@@ -121,9 +162,10 @@ def memory_figure(report: Report) -> dict[str, Any]:
     beside it shows which share of the limit it reaches.
     """
     problem, step = report.placement.problem, report.schedule.step_time
+    instants, memory = memory_over_time(problem, report.schedule)
     lanes = []
     for number, device in enumerate(problem.cluster.devices):
-        heights = envelope(report.instants, report.memory[:, number], step)
+        heights = envelope(instants, memory[:, number], step)
         peak, limit = int(heights.max()), device.memory_bytes
         near = peak * 3 >= limit
         top = max(peak, limit) * 1.08 if near else peak * 1.25
@@ -147,8 +189,8 @@ def memory_figure(report: Report) -> dict[str, Any]:
 
 def groups_figure(report: Report) -> dict[str, Any]:
     """The group graph along time."""
-    placement, layout = report.placement, report.layout
-    problem = placement.problem
+    placement, problem = report.placement, report.placement.problem
+    layout = lay_out(problem, report.schedule)
     devices = placement.devices[layout.group]
     seconds = problem.group_seconds[layout.group, devices]
     circles = [

@@ -89,17 +89,9 @@ def lay_out(problem: PlacementProblem, schedule: Schedule) -> GroupLayout:
         lane_top[device + 1] = lane_top[device] + TITLE + rows * ROW + 2 * MARGIN
         y[own] = lane_top[device] + TITLE + MARGIN + (row + height / 2) * ROW
     edge, size, hidden = _edges(problem, devices, drawn)
+    hidden_groups = problem.num_groups - len(drawn)
     return GroupLayout(
-        group=drawn,
-        end=end,
-        x=x,
-        y=y,
-        radius=radius,
-        edge=edge,
-        edge_bytes=size,
-        lane_top=lane_top,
-        hidden_groups=problem.num_groups - len(drawn),
-        hidden_edges=hidden,
+        drawn, end, x, y, radius, edge, size, lane_top, hidden_groups, hidden_edges=hidden
     )
 
 
@@ -117,19 +109,15 @@ def rows_apart(x: Floats, radius: Floats) -> tuple[Ints, Ints]:
     row = np.zeros(len(x), dtype=np.int64)
     ends: list[float] = []  # px, of each row
     for index, (begin, end) in enumerate(zip(x - radius, x + radius, strict=True)):
-        high = int(height[index])
-        first = 0
-        while (taken := _lowest_taken(ends[first : first + high], begin)) is not None:
-            first += taken + 1
+        high, first = int(height[index]), 0
+        while taken := [
+            n for n, other in enumerate(ends[first : first + high], 1) if other > begin
+        ]:
+            first += taken[-1]
         ends.extend([-np.inf] * (first + high - len(ends)))
         ends[first : first + high] = [end] * high
         row[index] = first
     return row, height
-
-
-def _lowest_taken(ends: list[float], begin: float) -> int | None:
-    """The last of these rows that is still taken at `begin`."""
-    return next((row for row in reversed(range(len(ends))) if ends[row] > begin), None)
 
 
 def _edges(problem: PlacementProblem, devices: Ints, drawn: Ints) -> tuple[Ints, Ints, int]:

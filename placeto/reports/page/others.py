@@ -20,25 +20,20 @@ GREEDY: dict[str, object] = {"samples": 0, "fine_tune": 0.0}
 
 @dataclass(frozen=True)
 class Others:
-    """What other placers found.
-
-    Attributes:
-        placements: one a placer, in the order they were run.
-        left_out: placer -> why it has none.
-    """
+    """What other placers found: one placement a placer; of those that have none, why."""
 
     placements: tuple[Placement, ...]
     left_out: dict[str, str]
 
 
-def quick_placers(method: str) -> tuple[str, ...]:
+def quick_placers(method: str) -> list[str]:
     """The placers that end by themselves; those that `auto` is made of first.
 
     The trained policy is among them if the placement is by `auto` or the policy.
     """
-    parts = [*FIRST, *([POLICY] if method in WITH_POLICY else [])]
+    parts = [*FIRST, POLICY] if method in WITH_POLICY else FIRST
     rest = [name for name, placer in PLACERS.items() if not placer.anytime]
-    return tuple(dict.fromkeys([*parts, *rest]))
+    return list(dict.fromkeys([*parts, *rest]))
 
 
 def place_quickly(problem: PlacementProblem, method: str, seed: int) -> Placement:
@@ -69,13 +64,13 @@ def others(
     progress: Progress = silent,
     clock: Clock = time.monotonic,
 ) -> Others:
-    """Runs placers one after the other; those left when the time is spent are left out.
+    """Runs placers of `quick_placers` one after the other; the time spent, no further one begins.
 
     Args:
         problem: what is placed.
-        methods: of `quick_placers`.
+        methods: the placers.
         seed: where their random numbers start.
-        budget_seconds: after which no further one begins.
+        budget_seconds: after which the others are left out.
         progress: told which one runs.
         clock: tells seconds.
     """

@@ -3,22 +3,9 @@
 import math
 from pathlib import Path
 
-from placeto.reports.page.figures import (
-    groups_figure,
-    memory_figure,
-    search_figure,
-    time_figure,
-    timeline_figure,
-)
-from placeto.reports.page.hover import hover
+from placeto.reports.page import figures, words
 from placeto.reports.page.report import Report
-from placeto.reports.page.words import (
-    group_rows,
-    left_out,
-    run_pairs,
-    sensitivity_sentence,
-    verdict,
-)
+from placeto.reports.rows import fullest, kept_row, placement_row
 from placeto.reports.tables import format_peak, format_ratio, format_share, format_time
 from placeto.support.files import replacing
 from placeto.support.units import format_bytes, format_seconds
@@ -47,21 +34,28 @@ def render(report: Report) -> str:
         "share": format_share,
         "time": format_time,
     }
+    placement, context = report.placement, report.context
     return environment.get_template("page.html").render(
         report=report,
         style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
         script=(TEMPLATES / "script.js").read_text(encoding="utf-8"),
-        verdict=verdict(report),
-        left_out=left_out(report),
-        timeline=timeline_figure(report),
-        time=time_figure(report),
-        memory=memory_figure(report),
-        groups=groups_figure(report),
-        group_rows=group_rows(report),
-        search=search_figure(report),
-        sensitivity=sensitivity_sentence(report),
-        run=run_pairs(report),
-        hover=hover(report),
+        verdict=words.verdict(report),
+        kept=kept_row(context.measured),
+        fullest=fullest(placement.peak_memory, placement.problem.memory_limit),
+        rows=[
+            {**placement_row(each, report.base, context.grouping), "chosen": each is placement}
+            for each in report.ranked
+        ],
+        left_out=words.left_out(report),
+        timeline=figures.timeline_figure(report),
+        time=figures.time_figure(report),
+        memory=figures.memory_figure(report),
+        groups=figures.groups_figure(report),
+        group_rows=words.group_rows(report),
+        search=figures.search_figure(report),
+        sensitivity=words.sensitivity_sentence(report),
+        run=words.run_pairs(report),
+        hover=figures.hover(report),
     )
 
 

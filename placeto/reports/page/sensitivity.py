@@ -10,10 +10,7 @@ import numpy as np
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
 from placeto.reports.page.others import is_quick, place_quickly
-from placeto.reports.page.scaled import scaled_problem
-from placeto.search.incumbent import Clock
 from placeto.simulation import simulate_many
-from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 
@@ -36,6 +33,29 @@ CASES = (
 )
 
 
+def scaled_problem(
+    problem: PlacementProblem, *, bandwidth: float = 1.0, op_seconds: float = 1.0
+) -> PlacementProblem:
+    """The same groups and pins, with every channel's bandwidth and every op's time scaled.
+
+    Args:
+        problem: as it is believed to be.
+        bandwidth: factor above 0 of the bytes a second of every channel; latencies and overheads
+            stay as they are.
+        op_seconds: factor above 0 of the seconds of every op on every kind of device; launch
+            overheads stay as they are.
+    """
+    graph, cluster = problem.graph, problem.cluster
+    columns = {kind: op_seconds * graph.op_seconds[kind] for kind in cluster.kinds}
+    channels = [replace(each, bandwidth=bandwidth * each.bandwidth) for each in cluster.channels]
+    return PlacementProblem(
+        replace(graph, op_seconds=columns),
+        replace(cluster, channels=tuple(channels)),
+        problem.op_group,
+        pins=problem.pins,
+    )
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a placement does in a case, beside the best of other placers.
@@ -45,14 +65,12 @@ class Outcome:
         step_time: seconds of the placement, which is not changed; infinite if it does not fit.
         other: the placer whose placement is the fastest of the others'; None if none fits.
         other_step_time: seconds of that, infinite if none fits.
-        again: the placers that placed under these costs.
     """
 
     case: Case
     step_time: float
     other: str | None
     other_step_time: float
-    again: tuple[str, ...] = ()
 
     @property
     def stands(self) -> bool:
@@ -72,7 +90,6 @@ def sensitivity(
     seed: int = 0,
     budget_seconds: float = 5.0,
     progress: Progress = silent,
-    clock: Clock = time.monotonic,
 ) -> tuple[Outcome, ...]:
     """Simulates a placement under other costs, and lets other placers place under these.
 
@@ -85,27 +102,30 @@ def sensitivity(
         seed: where the random numbers of those that are run again start.
         budget_seconds: for all that is run again.
         progress: told which case is looked at.
-        clock: tells seconds.
     """
-    again = run_again(others, budget_seconds / (len(CASES) - 1))
-    end = clock()
+    share = budget_seconds / (len(CASES) - 1)
+    again = run_again(others, share)
+    end = time.monotonic()
     outcomes = []
     for case in CASES:
         progress(f"sensitivity: {case.name}")
         problem = scaled_problem(
             placement.problem, bandwidth=case.bandwidth, op_seconds=case.op_seconds
         )
-        contenders, ran = [(other.method, other.devices) for other in others], []
+        methods = [other.method for other in others]
+        many = [placement.devices, *(other.devices for other in others)]
         if case != CASES[0]:
-            end += budget_seconds / (len(CASES) - 1)
+            end += share
             for method in again:
-                if clock() < end:
+                if time.monotonic() < end:
                     with contextlib.suppress(PlacetoError):  # it finds nothing under these costs
-                        found = place_quickly(problem, method, seed)
-                        contenders.append((method, found.devices))
-                        ran.append(method)
-        outcome = compared(case, problem, placement.devices, contenders)
-        outcomes.append(replace(outcome, again=tuple(ran)))
+                        many.append(place_quickly(problem, method, seed).devices)
+                        methods.append(method)
+        simulated = simulate_many(problem, np.stack(many), group_start=False)
+        own, *times = np.where(simulated.feasible, simulated.step_time, np.inf).tolist()
+        best = min(times, default=np.inf)
+        other = methods[times.index(best)] if best < np.inf else None
+        outcomes.append(Outcome(case, own, other, best))
     return tuple(outcomes)
 
 
@@ -115,30 +135,3 @@ def run_again(others: Sequence[Placement], budget_seconds: float) -> list[str]:
     quick.sort(key=lambda other: other.wall_seconds)
     spent = np.cumsum([other.wall_seconds for other in quick])
     return [each.method for each, s in zip(quick, spent, strict=True) if s <= budget_seconds]
-
-
-def compared(
-    case: Case,
-    problem: PlacementProblem,
-    devices: Ints,
-    contenders: Sequence[tuple[str, Ints]],
-) -> Outcome:
-    """How a placement does beside others.
-
-    Args:
-        case: what is compared.
-        problem: under the costs of the case.
-        devices: (num_groups,) the placement.
-        contenders: other placements, and by which placer each is.
-    """
-    many = np.stack([devices, *(each for _, each in contenders)])
-    outcomes = simulate_many(problem, many, group_start=False)
-    times = np.where(outcomes.feasible, outcomes.step_time, np.inf)
-    best = 1 + int(np.argmin(times[1:])) if contenders else 0
-    fits = bool(best and np.isfinite(times[best]))
-    return Outcome(
-        case=case,
-        step_time=float(times[0]),
-        other=contenders[best - 1][0] if fits else None,
-        other_step_time=float(times[best]) if fits else np.inf,
-    )

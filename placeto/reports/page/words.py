@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from placeto.reports.page.report import Report
-from placeto.reports.tables import format_share, format_time
+from placeto.reports.rows import kept_row
 from placeto.support.units import format_bytes, format_seconds
 
 MOST_ROWS = 40
@@ -23,11 +23,12 @@ def shortened(name: str) -> str:
 
 def verdict(report: Report) -> list[str]:
     """What to know first, in a few sentences."""
-    placement, single, best = report.placement, report.base.single, report.rows[0]
+    placement, single, best = report.placement, report.base.single, report.ranked[0]
     if not placement.feasible:
-        found = f"What {best['method']} finds does, and takes {format_time(best['step_time'])}."
         unproven = "That none fits is not proven; more search may find one."
-        rest = found if best["feasible"] else report.infeasibility or unproven
+        rest = report.base.why_nothing_fits(placement) or unproven
+        if best.feasible:
+            rest = f"What {best.method} finds does, and takes {format_seconds(best.step_time)}."
         return ["This placement does not fit in memory.", rest]
     step, bound = placement.step_time, report.lower_bound
     rest = (
@@ -36,15 +37,16 @@ def verdict(report: Report) -> list[str]:
     )
     if 1 - bound / step < 1e-6:
         rest = "It is optimal: no placement that fits is faster."
-    faster = best["step_time"] if not best["chosen"] else None
-    if faster is not None and faster < step:
-        rest = f"By simulation {best['method']} found a faster one, {format_time(faster)}. {rest}"
-    elif report.one_device is not None and placement.method != "single":
+    devices = placement.problem.cluster.devices
+    used = np.unique(placement.devices)
+    if best.step_time < step:
+        found = f"{best.method} found a faster one, {format_seconds(best.step_time)}"
+        rest = f"By simulation {found}. {rest}"
+    elif len(used) == 1 < len(devices) and placement.method != "single":
         rest = f"Nothing that was tried is faster than everything on it. {rest}"
-        first = f"One device is enough: {report.one_device} takes {format_seconds(step)} a step."
-        return [first, rest]
-    used, count = len(np.unique(placement.devices)), placement.problem.num_devices
-    first = f"A step takes {format_seconds(step)} on {used} of {count} devices"
+        takes = f"{devices[used[0]].name} takes {format_seconds(step)} a step"
+        return [f"One device is enough: {takes}.", rest]
+    first = f"A step takes {format_seconds(step)} on {len(used)} of {len(devices)} devices"
     if not single.feasible:
         return [f"{first}; no single device has the memory for it.", rest]
     times = f"{single.step_time / step:.2f} times as fast as on the best single device"
@@ -60,9 +62,9 @@ def sensitivity_sentence(report: Report) -> str:
         return "This placement does not fit in memory, whatever ops and transfers take."
     if not believed.stands:
         why = "choose that one, or search for longer"
-        if report.kept is not None:
+        if kept_row(report.context.measured) is not None:
             why = "it was kept as the fastest of those that were run on real devices"
-        faster = f"{believed.other} is faster, by {format_share(believed.margin)}"
+        faster = f"{believed.other} is faster, by {believed.margin:.1%}"
         return f"Even with the costs as believed, {faster}; {why}."
     lost = [outcome for outcome in report.outcomes if not outcome.stands]
     if not lost:
@@ -70,7 +72,7 @@ def sensitivity_sentence(report: Report) -> str:
             "The choice stands: if bandwidth or op times are 25% off, no other placement is faster."
         )
     worst = max(lost, key=lambda outcome: outcome.margin)
-    loss = f"is slower than what {worst.other} finds, by {format_share(worst.margin)}"
+    loss = f"is slower than what {worst.other} finds, by {worst.margin:.1%}"
     if np.isinf(worst.step_time):
         loss = f"does not fit in memory, where what {worst.other} finds does"
     return (
