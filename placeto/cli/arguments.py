@@ -14,12 +14,15 @@ from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
 from placeto.zoo.folders import load_graphs
 
-GRAPH_HELP = "A bundled graph (see `placeto list`) or a graph file."
 GROUPING_HELP = "Which ops are placed together: auto, papers, none, or at most N groups."
 RAY_HELP = "A Ray cluster to take the workers from: its address, or auto."
+CLUSTER_HELP = "A preset (see `placeto list`) or a cluster file"
 
 Json = Annotated[bool, arg(help="Print one JSON document instead of text.")]
-Graph = Positional[Annotated[str, arg(help=GRAPH_HELP)]]
+TablesJson = Annotated[bool, arg(help="Print one JSON document instead of tables.")]
+Graph = Positional[
+    Annotated[str, arg(help="A bundled graph (see `placeto list`) or a graph file.")]
+]
 PlacementFile = Annotated[str, arg(help="A placement file, as `placeto place -o` writes it.")]
 Order = Literal["fifo", "none"]
 File = Annotated[str | None, arg(metavar="FILE")]
@@ -27,7 +30,8 @@ Timeline = Annotated[File, arg(help="Timeline to write, for ui.perfetto.dev.")]
 OutputFile = Annotated[File, arg(aliases=["-o"])]
 RowsFile = Annotated[OutputFile, arg(help="File to write the JSON document to as well.")]
 GroupingText = Annotated[str, arg(metavar="auto|papers|none|N", help=GROUPING_HELP)]
-ClusterName = Annotated[str, arg(metavar="PRESET|FILE")]
+ClusterName = Annotated[str, arg(metavar="PRESET|FILE", help=f"{CLUSTER_HELP}.")]
+RealCluster = Annotated[ClusterName, arg(help=f"{CLUSTER_HELP}, whose devices are there.")]
 Methods = Annotated[str | None, arg(metavar="A,B,…")]
 Workers = Annotated[int | None, arg(metavar="N")]
 RayAddress = Annotated[str | None, arg(metavar="auto|HOST:PORT", help=RAY_HELP)]
@@ -40,7 +44,6 @@ class ProblemArguments:
     """What describes a problem, but for its graph.
 
     Attributes:
-        cluster: A preset (see `placeto list`) or a cluster file.
         pin: Keep a group, given by its number or by one of its ops, on a device.
     """
 
@@ -52,8 +55,7 @@ class ProblemArguments:
         """The problem of placing a graph on the cluster.
 
         Raises:
-            PlacetoError: an unknown grouping, a pin that makes no sense or cannot be obeyed; see
-                `PlacementProblem`.
+            PlacetoError: an unknown grouping, a pin that makes no sense or cannot be obeyed.
         """
         problem = PlacementProblem(graph, cluster, parse_grouping(self.grouping))
         if not self.pin:
@@ -79,14 +81,10 @@ class ProblemsArguments:
     def problems(
         self, split: str | None, graphs: tuple[str, ...] | None = None
     ) -> list[PlacementProblem]:
-        """Every graph on every cluster, graph by graph.
-
-        Args:
-            split: which graphs of the families.
-            graphs: other ones than `graphs`.
+        """Every graph, or every one of other `graphs`, on every cluster, graph by graph.
 
         Raises:
-            PlacetoError: see `load_graphs` and `PlacementProblem`.
+            PlacetoError: see `load_graphs`, which takes the split, and `PlacementProblem`.
         """
         clusters = [load_cluster(name) for name in dict.fromkeys(self.cluster)]
         grouping = parse_grouping(self.grouping)
@@ -138,12 +136,9 @@ def parse_settings(texts: tuple[str, ...], method: str) -> dict[str, object]:
 
 
 def parse_pins(pins: tuple[str, ...], problem: PlacementProblem) -> dict[int, int]:
-    """Pins as group -> device, both by number.
+    """Pins as group -> device, both by number, of a problem that has its grouping already.
 
-    Args:
-        pins: each `GROUP=DEVICE`: a group's number or the name of one of its ops, a device's name
-            or number.
-        problem: with the grouping that the numbers are of.
+    Each is `GROUP=DEVICE`: a group's number or an op of it, a device's name or number.
 
     Raises:
         PlacetoError: not of that form, an unknown op or device, or one group on two devices.

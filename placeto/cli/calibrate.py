@@ -6,7 +6,7 @@ from typing import Annotated
 
 from tyro.conf import UseAppendAction, arg
 
-from placeto.cli.arguments import ClusterName, Json
+from placeto.cli.arguments import Json, RealCluster
 from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
@@ -30,7 +30,6 @@ class Calibrate:
     Writes CLUSTER-calibrated.yaml, and GRAPH.json.gz with op times of its devices' kinds.
 
     Attributes:
-        cluster: A preset (see `placeto list`) or a cluster file, whose devices are there.
         graph: A bundled graph (see `placeto list`) or a graph file; can be given several times.
         output: Folder for the files.
         warm_up: Steps of each graph on each device before those that count.
@@ -39,7 +38,7 @@ class Calibrate:
         deadline: Seconds after which a graph on a device is given up.
     """
 
-    cluster: ClusterName
+    cluster: RealCluster
     graph: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GRAPH")]]
     output: Annotated[str, arg(aliases=["-o"], metavar="DIR")]
     warm_up: int = Effort.warm_up
@@ -74,13 +73,12 @@ def run(arguments: Calibrate) -> int:
         inputs=(*arguments.graph, arguments.cluster),
     )
     with progress(f"calibrating {cluster.name}") as report:
-        runnables = []
+        pairs = []
         for graph in graphs:
             report(f"finding the GraphDef of {graph.name}")
-            runnables.append(find_runnable(graph))
-        pairs = list(zip(graphs, runnables, strict=True))
+            pairs.append((graph, find_runnable(graph)))
         calibration = calibrate(cluster, pairs, effort, arguments.traces, report)
-    paths = save_calibration(calibration, runnables, folder)
+    paths = save_calibration(calibration, [runnable for _, runnable in pairs], folder)
     cluster, launches = calibration.cluster, calibration.launches
     document = {
         "cluster": cluster.name,

@@ -1,6 +1,6 @@
 """`placeto compare`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,11 @@ from placeto.cli.arguments import (
     ProblemArguments,
     RayAddress,
     RowsFile,
+    TablesJson,
     Workers,
     parse_methods,
 )
-from placeto.cli.output import check_outputs, note, print_rows, progress
+from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.placement import Placement
@@ -43,7 +44,6 @@ class Compare(ProblemArguments):
             ui.perfetto.dev (GRAPH.METHOD.timeline.json.gz).
         workers: Search for so many placements at a time, each on one core, in Ray workers of this
             machine or of a cluster. By default one after the other, each on all cores.
-        json: Print one JSON document instead of tables.
     """
 
     graph: Positional[tuple[str, ...]]
@@ -54,7 +54,7 @@ class Compare(ProblemArguments):
     save: Annotated[str | None, arg(metavar="DIR")] = None
     workers: Workers = None
     ray_address: RayAddress = None
-    json: bool = False
+    json: TablesJson = False
 
 
 def run(arguments: Compare) -> int:
@@ -73,11 +73,15 @@ def run(arguments: Compare) -> int:
         if names.count(name) > 1:
             raise PlacetoError(f"two graphs are called {name!r}; names must be unique")
     problems = [arguments.problem(graph, cluster) for graph in graphs]
-    find = _one_by_one if arguments.workers is None else _at_once
-    compared: list[tuple[Baseline, list[Placement]]] = []
     interrupted = False
+    search: Iterable[Iterable[Placement]] = (
+        _one_by_one(problem, methods, arguments) for problem in problems
+    )
+    if arguments.workers is not None:
+        search, interrupted = _at_once(problems, methods, arguments.workers, arguments)
+    compared: list[tuple[Baseline, list[Placement]]] = []
     try:
-        for problem, placements in find(problems, methods, arguments):
+        for problem, placements in zip(problems, search, strict=True):
             base, found = baseline(problem), []
             compared.append((base, found))
             if base.infeasibility is not None:
@@ -95,7 +99,7 @@ def run(arguments: Compare) -> int:
     ]
     document = {"rows": rows, "interrupted": interrupted}
     tables = [compare_table(found, base) for base, found in compared if found]
-    print_rows(arguments.json, document, tables, arguments.output)
+    print_result(arguments.json, document, tables, arguments.output)
     if folder is not None:
         note(f"the placements and their timelines (for ui.perfetto.dev) are in {folder}")
     if interrupted:
@@ -123,33 +127,25 @@ def _save(placement: Placement, folder: Path) -> None:
         save_timeline(placement.problem, schedule, folder / f"{name}.timeline.json.gz")
 
 
-Found = Iterator[tuple[PlacementProblem, Iterator[Placement]]]
-
-
 def _one_by_one(
-    problems: Sequence[PlacementProblem], methods: Sequence[str], arguments: Compare
-) -> Found:
-    """Placements of each problem, as they are asked for."""
-
-    def search(problem: PlacementProblem) -> Iterator[Placement]:
-        for method in methods:
-            found: Placement | NotApplicable
-            with progress(f"{method} on {problem.graph.name}") as report:
-                try:
-                    found = place(problem, method, arguments.budget, arguments.seed, report)
-                except NotApplicable as error:
-                    found = error
-            if _applies(found, method, arguments):
-                yield found
-
-    for problem in problems:
-        yield problem, search(problem)
+    problem: PlacementProblem, methods: Sequence[str], arguments: Compare
+) -> Iterator[Placement]:
+    """Placements of a problem, as they are asked for."""
+    for method in methods:
+        found: Placement | NotApplicable
+        with progress(f"{method} on {problem.graph.name}") as report:
+            try:
+                found = place(problem, method, arguments.budget, arguments.seed, report)
+            except NotApplicable as error:
+                found = error
+        if _applies(found, method, arguments):
+            yield found
 
 
 def _at_once(
-    problems: Sequence[PlacementProblem], methods: Sequence[str], arguments: Compare
-) -> Found:
-    """Placements of each problem, when all are there; after Ctrl-C, those that are."""
+    problems: Sequence[PlacementProblem], methods: Sequence[str], workers: int, arguments: Compare
+) -> tuple[list[list[Placement]], bool]:
+    """Placements of each problem, when all are there; after Ctrl-C, those that are, and True."""
     from placeto.placers.parallel import Search, place_all
 
     searches = [
@@ -159,9 +155,8 @@ def _at_once(
     ]
     found: dict[int, Placement] = {}
     interrupted = False
-    assert arguments.workers is not None
     with progress(f"{len(searches)} searches") as report:
-        over = place_all(searches, arguments.workers, arguments.ray_address, report)
+        over = place_all(searches, workers, arguments.ray_address, report)
         try:
             with closing(over):
                 found.update(
@@ -171,11 +166,9 @@ def _at_once(
                 )
         except KeyboardInterrupt:
             interrupted = True
-    for first, problem in zip(range(0, len(searches), len(methods)), problems, strict=True):
-        numbers = range(first, first + len(methods))
-        yield problem, (found[number] for number in numbers if number in found)
-    if interrupted:
-        raise KeyboardInterrupt
+    starts = range(0, len(searches), len(methods))
+    numbers = [range(start, start + len(methods)) for start in starts]
+    return [[found[each] for each in own if each in found] for own in numbers], interrupted
 
 
 def _applies(

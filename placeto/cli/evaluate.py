@@ -10,7 +10,7 @@ from tyro.conf import arg
 
 from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import Methods, ProblemsArguments, RowsFile, parse_methods
-from placeto.cli.output import check_outputs, note, print_rows, progress
+from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.placers import NotApplicable, place
 from placeto.placers.registry import find_placer
 from placeto.problem import PlacementProblem
@@ -91,7 +91,7 @@ def run(arguments: Evaluate) -> int:
         "interrupted": interrupted,
     }
     tables = evaluation_tables(arguments.policy, rows) if rows else []
-    print_rows(arguments.json, document, tables, arguments.output)
+    print_result(arguments.json, document, tables, arguments.output)
     if interrupted:
         note("interrupted; what comes after that is left out")
     return INTERRUPTED if interrupted else 0

@@ -18,8 +18,6 @@ from placeto.support.streams import redirected
 from placeto.zoo.families import is_synthetic, members, parse_family, parse_member
 from placeto.zoo.folders import cache_folder, graph_path, is_reference, synthetic_member
 
-SUFFIXES = (".json", ".json.gz")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Extract:
@@ -55,7 +53,7 @@ def run(arguments: Extract) -> int:
         raise PlacetoError(
             "missing from placeto extract: -o FILE, --output FILE; see placeto extract --help"
         )
-    if not arguments.output.endswith(SUFFIXES):
+    if not arguments.output.endswith((".json", ".json.gz")):
         raise PlacetoError(f"{arguments.output}: a graph file's name ends in .json or .json.gz")
     check_outputs(arguments.output)
     graph, beside = _extracted(arguments.source, arguments.output)

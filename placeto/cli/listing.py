@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from placeto.cli.arguments import TablesJson
 from placeto.cli.output import print_json, print_rich
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
@@ -14,13 +15,9 @@ from placeto.zoo.families import FAMILIES, SPLITS
 
 @dataclass(frozen=True, kw_only=True)
 class List:
-    """Lists what ships with the package: graphs, families, cluster presets, placers, policies.
+    """Lists what ships with the package: graphs, families, cluster presets, placers, policies."""
 
-    Attributes:
-        json: Print one JSON document instead of tables.
-    """
-
-    json: bool = False
+    json: TablesJson = False
 
 
 def run(arguments: List) -> int:
@@ -31,43 +28,33 @@ def run(arguments: List) -> int:
     if not arguments.json:
         print_rich(*list_tables(graphs, clusters, policies))
         return 0
-    print_json(
+    rows = [
         {
-            "graphs": [
-                {
-                    "name": name,
-                    "ops": graph.num_ops,
-                    "groups": num_groups(graph),
-                    "kind": graph.meta.get("kind"),
-                    "source": graph.meta.get("source"),
-                    "op_seconds": list(graph.op_seconds),
-                }
-                for name, graph in graphs.items()
-            ],
-            "families": [
-                {"name": name, "summary": family.summary, "graphs": SPLITS}
-                for name, family in FAMILIES.items()
-            ],
-            "clusters": [
-                {
-                    "name": name,
-                    "devices": [
-                        {"name": each.name, "kind": each.kind, "memory_bytes": each.memory_bytes}
-                        for each in cluster.devices
-                    ],
-                    "source": cluster.source,
-                }
-                for name, cluster in clusters.items()
-            ],
-            "placers": [
-                {
-                    "name": placer.name,
-                    "summary": placer.summary,
-                    "settings": placer.config.settings if placer.config is not None else {},
-                }
-                for placer in PLACERS.values()
-            ],
-            "policies": [{"name": name} for name in policies],
+            "name": name,
+            "ops": graph.num_ops,
+            "groups": num_groups(graph),
+            "kind": graph.meta.get("kind"),
+            "source": graph.meta.get("source"),
+            "op_seconds": list(graph.op_seconds),
         }
-    )
+        for name, graph in graphs.items()
+    ]
+    families = [
+        {"name": name, "summary": family.summary, "graphs": SPLITS}
+        for name, family in FAMILIES.items()
+    ]
+    presets = []
+    for name, cluster in clusters.items():
+        devices = [
+            {"name": device.name, "kind": device.kind, "memory_bytes": device.memory_bytes}
+            for device in cluster.devices
+        ]
+        presets.append({"name": name, "devices": devices, "source": cluster.source})
+    placers = []
+    for placer in PLACERS.values():
+        settings = placer.config.settings if placer.config is not None else {}
+        placers.append({"name": placer.name, "summary": placer.summary, "settings": settings})
+    named = [{"name": name} for name in policies]
+    document = {"graphs": rows, "families": families, "clusters": presets, "placers": placers}
+    print_json({**document, "policies": named})
     return 0

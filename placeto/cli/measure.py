@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.cli.arguments import ClusterName, File, Graph, Json, Order, PlacementFile
+from placeto.cli.arguments import File, Graph, Json, Order, PlacementFile, RealCluster
 from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
@@ -27,7 +27,6 @@ class Measure:
     The exit status is 1 if the placement cannot be run.
 
     Attributes:
-        cluster: A preset (see `placeto list`) or a cluster file, whose devices are there.
         order: fifo keeps the ops of each device in the simulated order, none leaves it to the
             runtime.
         warm_up: Steps before those that count.
@@ -39,7 +38,7 @@ class Measure:
     """
 
     graph: Graph
-    cluster: ClusterName
+    cluster: RealCluster
     placement: PlacementFile
     order: Order = "fifo"
     warm_up: int = Effort.warm_up

@@ -19,8 +19,6 @@ from placeto.support.progress import Progress
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-LINE_INTERVAL_SECONDS = 5.0
-
 
 def note(message: str) -> None:
     """One line for the person, on stderr."""
@@ -45,12 +43,18 @@ def print_rich(*renderables: "RenderableType") -> None:
     write("\n\n".join(parts) + "\n")
 
 
-def print_result(as_json: bool, document: Any, tables: Sequence["RenderableType"]) -> None:
-    """What a command found: one JSON document, or tables if there are any."""
+def print_result(
+    as_json: bool, document: Any, tables: Sequence["RenderableType"], file: str | None = None
+) -> None:
+    """What a command found: one JSON document, also in a file if asked for; or tables, if any."""
+    if file is not None:
+        write_json(file, finite(document))
     if as_json:
         print_json(document)
     elif tables:
         print_rich(*tables)
+    if file is not None:
+        note(f"the rows are in {file}")
 
 
 def finite(document: Any) -> Any:
@@ -64,23 +68,10 @@ def finite(document: Any) -> Any:
     return document
 
 
-def print_rows(
-    as_json: bool, document: Any, tables: Sequence["RenderableType"], file: str | None
-) -> None:
-    """Rows of many problems: as `print_result`, and as JSON in a file if one is asked for."""
-    if file is not None:
-        write_json(file, finite(document))
-    print_result(as_json, document, tables)
-    if file is not None:
-        note(f"the rows are in {file}")
-
-
 def check_outputs(*outputs: str | None, inputs: tuple[str | None, ...] = ()) -> None:
     """Makes sure, before long work starts, that files can be written when it ends.
 
-    Args:
-        outputs: paths that are to be written; None for those not asked for.
-        inputs: paths or bundled names that are read.
+    `inputs` are the paths or bundled names that are read; None stands for what is not asked for.
 
     Raises:
         PlacetoError: a folder is missing or cannot be written to, a path is not that of an
@@ -130,9 +121,8 @@ def write(text: str = "") -> None:
         raise
     except OSError as error:
         abandon()
-        raise PlacetoError(
-            f"standard output: cannot be written: {os.strerror(error.errno or 0)}"
-        ) from error
+        reason = os.strerror(error.errno or 0)
+        raise PlacetoError(f"standard output: cannot be written: {reason}") from error
 
 
 def abandon() -> None:
@@ -142,15 +132,11 @@ def abandon() -> None:
 
 
 @contextlib.contextmanager
-def progress(label: str, interval_seconds: float = LINE_INTERVAL_SECONDS) -> Iterator[Progress]:
+def progress(label: str, interval_seconds: float = 5.0) -> Iterator[Progress]:
     """Yields what long work reports its progress to.
 
     On a terminal the latest report is shown in place and is gone when the work is done. Elsewhere
     reports are lines, the first at once and then one an interval, so that a log stays short.
-
-    Args:
-        label: what the work is.
-        interval_seconds: least time between two lines where stderr is not a terminal.
     """
     if sys.stderr is not None and sys.stderr.isatty():
         from rich.console import Console

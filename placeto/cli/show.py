@@ -5,7 +5,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from placeto.cli.arguments import Graph, GroupingText, parse_grouping
+from placeto.cli.arguments import Graph, GroupingText, TablesJson, parse_grouping
 from placeto.cli.output import print_result
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
@@ -21,13 +21,12 @@ class Show:
 
     Attributes:
         cluster: A preset or a cluster file: adds bounds and the best single device.
-        json: Print one JSON document instead of tables.
     """
 
     graph: Graph
     cluster: Annotated[str | None, arg(metavar="PRESET|FILE")] = None
     grouping: GroupingText = "auto"
-    json: bool = False
+    json: TablesJson = False
 
 
 def run(arguments: Show) -> int:
@@ -37,10 +36,10 @@ def run(arguments: Show) -> int:
     cluster = None if arguments.cluster is None else load_cluster(arguments.cluster)
     problem = None if cluster is None else PlacementProblem(graph, cluster, grouping)
     kind = fastest_kind(graph, tuple(graph.op_seconds) if cluster is None else cluster.kinds)
-    summary = graph_summary(graph, kind)
     groups = groups_summary(graph, grouping if problem is None else problem.op_group, kind)
-    tables = [*graph_tables(summary, path=problem is None), groups_table(groups)]
-    document = {**summary, "grouping": {"grouping": arguments.grouping, **groups}}
+    tables = [*graph_tables(graph, kind, path=problem is None), groups_table(groups)]
+    document = graph_summary(graph, kind)
+    document["grouping"] = {"grouping": arguments.grouping, **groups}
     if problem is not None:
         base = baseline(problem)
         document["on_cluster"] = cluster_summary(problem, base)

@@ -17,11 +17,7 @@ from placeto.simulation.timeline import save_timeline
 
 @dataclass(frozen=True, kw_only=True)
 class Simulate:
-    """Simulates one training step of a placement.
-
-    Attributes:
-        cluster: A preset (see `placeto list`) or a cluster file.
-    """
+    """Simulates one training step of a placement."""
 
     graph: Graph
     cluster: ClusterName

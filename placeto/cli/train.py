@@ -14,7 +14,6 @@ from placeto.cli.arguments import Json, ProblemsArguments, RayAddress, Workers
 from placeto.cli.output import note, print_json
 from placeto.cli.training_view import training_view
 from placeto.models.agents import AGENTS, find_agent
-from placeto.models.kind import AgentKind
 from placeto.models.settings import LearningConfig
 from placeto.support.errors import PlacetoError
 from placeto.zoo.folders import is_family
@@ -59,25 +58,8 @@ class Train(ProblemsArguments):
     json: Json = False
 
 
-def _arguments(kind: AgentKind) -> type[Train]:
-    """The arguments of the command for an agent, whose settings are options."""
-    settings: Any = field(default_factory=kind.config)
-    annotation: Any = OmitArgPrefixes[kind.config]  # type: ignore[misc,name-defined]
-    return make_dataclass(
-        f"Train{kind.config.__name__}",
-        [("training", annotation, settings)],
-        bases=(Train,),
-        namespace={"__doc__": Train.__doc__},
-        frozen=True,
-        kw_only=True,
-    )
-
-
-ARGUMENTS = {kind.name: _arguments(kind) for kind in AGENTS.values()}
-
-
 def arguments_of(argv: Sequence[str]) -> type[Train]:
-    """The arguments of the agent that a command line names last.
+    """The arguments for the agent that a command line names last, whose settings are options.
 
     Raises:
         PlacetoError: there is no such agent, or an option is one of another agent.
@@ -97,7 +79,16 @@ def arguments_of(argv: Sequence[str]) -> type[Train]:
                 f"{option} is no option of --agent {agent}, but of {', '.join(others)}; see "
                 f"placeto train --agent {agent} --help"
             )
-    return ARGUMENTS[agent]
+    config = AGENTS[agent].config
+    annotation: Any = OmitArgPrefixes[config]  # type: ignore[valid-type]
+    return make_dataclass(
+        f"Train{config.__name__}",
+        [("training", annotation, field(default_factory=config))],
+        bases=(Train,),
+        namespace={"__doc__": Train.__doc__},
+        frozen=True,
+        kw_only=True,
+    )
 
 
 def run(arguments: Train) -> int:

@@ -120,12 +120,7 @@ def baseline(problem: PlacementProblem) -> Baseline:
 
 
 def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[str, Any]:
-    """A placement as JSON.
-
-    Args:
-        placement: of the problem that `base` is of.
-        base: what to measure it by.
-        grouping: the grouping as it was asked for.
+    """A placement of the problem of `base` as JSON; its grouping as it was asked for.
 
     Returns:
         The keys of `placeto place --json` in the design, and: `grouping`, `num_groups`, `ratio`

@@ -16,15 +16,6 @@ from placeto.support.arrays import Floats
 TOP_TYPES = 10
 
 
-class TypeRow(TypedDict):
-    """The ops of a type."""
-
-    type: str
-    ops: int
-    seconds: float
-    share: float | None
-
-
 class GroupsSummary(TypedDict):
     """How even the groups are; see `groups_summary`."""
 
@@ -35,40 +26,14 @@ class GroupsSummary(TypedDict):
     cut_bytes: int
 
 
-class GraphSummary(TypedDict):
-    """What is in a graph; see `graph_summary`."""
-
-    graph: str
-    kind: object
-    source: object
-    ops: int
-    tensors: int
-    control_dependencies: int
-    edges: int
-    tensor_bytes: int
-    param_bytes: int
-    flops: float
-    op_seconds: dict[str, float]
-    cannot_run: dict[str, int]
-    critical_path: float | None
-    type_kind: str | None
-    types: list[TypeRow]
-
-
-def graph_summary(graph: ComputationGraph, kind: str | None) -> GraphSummary:
-    """Sizes, times and op types of a graph.
-
-    Args:
-        graph: the ops.
-        kind: the device kind whose times rank the op types; None if the graph has none.
+def graph_summary(graph: ComputationGraph, kind: str | None) -> dict[str, Any]:
+    """Sizes, times and op types of a graph, whose times on `kind`, if it has any, rank the types.
 
     Returns:
         JSON: counts, bytes, FLOP, seconds of one step on each device kind if nothing waits (ops
         that the kind cannot run left out, and counted in `cannot_run`), the `critical_path` in
         seconds on `kind` (null without one), and the `TOP_TYPES` op types that take longest.
     """
-    columns = graph.op_seconds
-    cannot_run = {name: int(np.isinf(column).sum()) for name, column in columns.items()}
     return {
         "graph": graph.name,
         "kind": graph.meta.get("kind"),
@@ -80,21 +45,19 @@ def graph_summary(graph: ComputationGraph, kind: str | None) -> GraphSummary:
         "tensor_bytes": int(graph.tensor_bytes.sum()),
         "param_bytes": int(graph.param_bytes.sum()),
         "flops": float(graph.flops.sum()),
-        "op_seconds": {name: float(_finite(column).sum()) for name, column in columns.items()},
-        "cannot_run": {name: count for name, count in cannot_run.items() if count},
-        "critical_path": None if kind is None else critical_path(_on_one(graph, kind, "none")),
+        "op_seconds": {name: work_seconds(graph, name) for name in graph.op_seconds},
+        "cannot_run": cannot_run(graph),
+        "critical_path": None if kind is None else path_on_kind(graph, kind),
         "type_kind": kind,
-        "types": _types(graph, _column(graph, kind)),
+        "types": [
+            {"type": name, "ops": ops, "seconds": time, "share": share}
+            for name, ops, time, share in longest_types(graph, kind)
+        ],
     }
 
 
 def groups_summary(graph: ComputationGraph, grouping: Grouping, kind: str | None) -> GroupsSummary:
-    """How many groups a grouping makes, how even they are, what lies between them.
-
-    Args:
-        graph: the ops.
-        grouping: see `PlacementProblem`.
-        kind: the device kind whose times are compared; None if the graph has none.
+    """How many groups a grouping makes, how even they are on `kind`, what lies between them.
 
     Returns:
         JSON: `num_groups`, `largest_ops`, `largest_time_share` (of the step's work, null if there
@@ -136,12 +99,28 @@ def num_groups(graph: ComputationGraph) -> int:
     return int(group_ops(graph, "auto").max()) + 1
 
 
+def cannot_run(graph: ComputationGraph) -> dict[str, int]:
+    """How many ops the device kinds that cannot run all of them cannot run."""
+    counts = {kind: int(np.isinf(column).sum()) for kind, column in graph.op_seconds.items()}
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def work_seconds(graph: ComputationGraph, kind: str) -> float:
+    """Seconds of all ops that a device kind can run."""
+    return float(_column(graph, kind).sum())
+
+
+def path_on_kind(graph: ComputationGraph, kind: str) -> float:
+    """Seconds of the critical path on devices of a kind."""
+    return critical_path(_on_one(graph, kind, "none"))
+
+
 def fastest_kind(graph: ComputationGraph, kinds: tuple[str, ...]) -> str | None:
     """Of `kinds`, that which runs most of the graph's ops, and of these the fastest."""
-    columns = {kind: graph.op_seconds[kind] for kind in kinds if kind in graph.op_seconds}
+    missing = cannot_run(graph)
     return min(
-        columns,
-        key=lambda kind: (int(np.isinf(columns[kind]).sum()), _finite(columns[kind]).sum()),
+        (kind for kind in kinds if kind in graph.op_seconds),
+        key=lambda kind: (missing.get(kind, 0), work_seconds(graph, kind)),
         default=None,
     )
 
@@ -155,26 +134,22 @@ def _on_one(graph: ComputationGraph, kind: str | None, grouping: Grouping) -> Pl
     )
 
 
-def _types(graph: ComputationGraph, column: Floats) -> list[TypeRow]:
+def longest_types(
+    graph: ComputationGraph, kind: str | None
+) -> list[tuple[str, int, float, float | None]]:
+    """The `TOP_TYPES` op types that take longest on a kind: ops, seconds, share of all seconds.
+
+    Without a kind those with most ops; the share is None where nothing takes any time.
+    """
     names, index, counts = np.unique(graph.op_types, return_inverse=True, return_counts=True)
-    time = np.bincount(index, weights=column)
+    time = np.bincount(index, weights=_column(graph, kind))
     total = float(time.sum())
-    order = np.lexsort((np.arange(len(names)), -counts, -time))[:TOP_TYPES]
-    return [
-        {
-            "type": str(names[row]),
-            "ops": int(counts[row]),
-            "seconds": float(time[row]),
-            "share": float(time[row] / total) if total > 0 else None,
-        }
-        for row in order
-    ]
+    shares = (time / total).tolist() if total > 0 else [None] * len(time)
+    rows = zip(names.tolist(), counts.tolist(), time.tolist(), shares, strict=True)
+    return sorted(rows, key=lambda row: (-row[2], -row[1], row[0]))[:TOP_TYPES]
 
 
 def _column(graph: ComputationGraph, kind: str | None) -> Floats:
     """(num_ops,) seconds on a kind, 0 of what it cannot run; all 0 without one."""
-    return np.zeros(graph.num_ops) if kind is None else _finite(graph.op_seconds[kind])
-
-
-def _finite(column: Floats) -> Floats:
+    column = np.zeros(graph.num_ops) if kind is None else graph.op_seconds[kind]
     return np.where(np.isfinite(column), column, 0.0)

@@ -26,7 +26,14 @@ from placeto.reports.rows import (
     geometric_means,
     kept_row,
 )
-from placeto.reports.summary import GraphSummary, GroupsSummary, num_groups
+from placeto.reports.summary import (
+    GroupsSummary,
+    cannot_run,
+    longest_types,
+    num_groups,
+    path_on_kind,
+    work_seconds,
+)
 from placeto.support.arrays import Ints
 from placeto.support.units import format_bytes, format_seconds
 from placeto.zoo.families import FAMILIES, SIZE
@@ -39,10 +46,8 @@ def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
     """Placers on one problem, one row each; the fastest that fits in memory stands out."""
     problem = base.single.problem
     # One placer may have proven more than is known beforehand.
-    proven = max((b for b in map(base.bound, placements) if np.isfinite(b)), default=None)
-    below = (
-        "none fits" if proven is None else f"no placement that fits is below {format_time(proven)}"
-    )
+    low = max((bound for bound in map(base.bound, placements) if bound < np.inf), default=None)
+    below = "none fits" if low is None else f"no placement that fits is below {format_time(low)}"
     table = _table(
         f"{problem.graph.name} on {problem.cluster.name}, {problem.num_groups} groups",
         ["method", "step time", "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
@@ -73,13 +78,11 @@ def placement_table(
 ) -> Table:
     """One placement: how fast, how good, how it was found; where any were, as measured."""
     problem, method = placement.problem, placement.method
-    settings = ", ".join(
-        f"{name}={str(value).lower()}" for name, value in placement.settings.items()
-    )
+    settings = [f"{name}={str(value).lower()}" for name, value in placement.settings.items()]
     pairs: dict[str, str | Text] = {
         "graph": f"{problem.graph.name}, {problem.num_groups} groups",
         "cluster": f"{problem.cluster.name}, {problem.num_devices} devices",
-        "method": f"{method} ({settings})" if settings else method,
+        "method": f"{method} ({', '.join(settings)})" if settings else method,
         "step time": format_time(placement.step_time) + _optimum(base.gap(placement)),
     }
     if measured is not None:
@@ -123,7 +126,7 @@ def measurement_table(
 
 
 def candidates_table(rows: Sequence[CandidateRow]) -> Table:
-    """Placements that were run for real, the one that was kept stands out; see `keep_fastest`."""
+    """Placements that were run for real, the one that was kept stands out."""
     table = _table(
         "measured",
         ["method", "simulated", "measured", "median between", ""],
@@ -143,17 +146,29 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
 
 
 def evaluation_tables(policy: str, rows: Sequence[EvaluationRow]) -> list[Table]:
-    """A policy and placers on many problems: a table a cluster, and one of the means.
-
-    Args:
-        policy: what it is called.
-        rows: see `evaluation_row`.
-    """
-    clusters = dict.fromkeys(row["cluster"] for row in rows)
-    tables = [
-        _cluster_evaluation(policy, cluster, [row for row in rows if row["cluster"] == cluster])
-        for cluster in clusters
-    ]
+    """A policy and placers on many problems: a table a cluster, and one of the means."""
+    tables = []
+    for cluster in dict.fromkeys(row["cluster"] for row in rows):
+        here = [row for row in rows if row["cluster"] == cluster]
+        ratios = {mean["method"]: format_ratio(mean["ratio"]) for mean in geometric_means(here)}
+        del ratios["single"]
+        table = _table(
+            f"{policy} on {cluster}",
+            ["graph", "single", *ratios],
+            left=("graph",),
+            whole=("graph", "single"),
+            caption="single: step time of the best single device, in brackets where it does not "
+            "fit in memory. Other columns: step time over that; OOM where it does not fit.",
+        )
+        table.collapse_padding = True  # one column a method: there may be many
+        for graph in dict.fromkeys(row["graph"] for row in here):
+            found = {row["method"]: row for row in here if row["graph"] == graph}
+            alone = format_time(found["single"]["step_time"])
+            cells = [_ratio_cell(found.get(method)) for method in ratios]
+            table.add_row(graph, alone if found["single"]["feasible"] else f"({alone})", *cells)
+        table.add_section()
+        table.add_row("geometric mean", "", *ratios.values(), style="bold")
+        tables.append(table)
     means = _table(
         "all problems",
         ["method", "geometric mean", "fits", "seconds"],
@@ -166,28 +181,6 @@ def evaluation_tables(policy: str, rows: Sequence[EvaluationRow]) -> list[Table]
         seconds = f"{mean['wall_seconds']:.2f}"
         means.add_row(mean["method"], format_ratio(mean["ratio"]), fits, seconds)
     return [*tables, means]
-
-
-def _cluster_evaluation(policy: str, cluster: str, rows: Sequence[EvaluationRow]) -> Table:
-    means = {mean["method"]: format_ratio(mean["ratio"]) for mean in geometric_means(rows)}
-    del means["single"]
-    table = _table(
-        f"{policy} on {cluster}",
-        ["graph", "single", *means],
-        left=("graph",),
-        whole=("graph", "single"),
-        caption="single: step time of the best single device, in brackets where it does not fit "
-        "in memory. Other columns: step time over that; OOM where it does not fit.",
-    )
-    table.collapse_padding = True  # one column a method: there may be many
-    for graph in dict.fromkeys(row["graph"] for row in rows):
-        found = {row["method"]: row for row in rows if row["graph"] == graph}
-        alone = format_time(found["single"]["step_time"])
-        ratios = [_ratio_cell(found.get(method)) for method in means]
-        table.add_row(graph, alone if found["single"]["feasible"] else f"({alone})", *ratios)
-    table.add_section()
-    table.add_row("geometric mean", "", *means.values(), style="bold")
-    return table
 
 
 def calibration_tables(calibration: "Calibration") -> list[Table]:
@@ -235,38 +228,32 @@ def device_table(rows: Sequence[DeviceRow]) -> Table:
     return table
 
 
-def graph_tables(summary: GraphSummary, path: bool) -> list[Table]:
-    """A graph: sizes, seconds a device kind, op types; see `graph_summary`.
-
-    Args:
-        summary: of the graph.
-        path: whether to say the critical path.
-    """
-    cannot = {kind: f" (cannot run {ops} ops)" for kind, ops in summary["cannot_run"].items()}
+def graph_tables(graph: ComputationGraph, kind: str | None, path: bool) -> list[Table]:
+    """A graph: sizes, seconds a device kind, op types; maybe its critical path on a kind."""
+    missing = {name: f" (cannot run {ops} ops)" for name, ops in cannot_run(graph).items()}
     seconds = ", ".join(
-        f"{kind} {format_time(time)}{cannot.get(kind, '')}"
-        for kind, time in summary["op_seconds"].items()
+        f"{name} {format_time(work_seconds(graph, name))}{missing.get(name, '')}"
+        for name in graph.op_seconds
     )
+    control = int((graph.tensor_bytes == 0).sum())
     pairs = {
-        "graph": summary["graph"],
-        "kind": str(summary["kind"] or "-"),
-        "source": str(summary["source"] or "-"),
-        "ops": str(summary["ops"]),
-        "tensors": f"{summary['tensors']}, {summary['control_dependencies']} of them "
-        "control dependencies",
-        "edges": str(summary["edges"]),
-        "tensor bytes": format_bytes(summary["tensor_bytes"]),
-        "parameters": format_bytes(summary["param_bytes"]),
-        "work": _flops(summary["flops"]),
+        "graph": graph.name,
+        "kind": str(graph.meta.get("kind") or "-"),
+        "source": str(graph.meta.get("source") or "-"),
+        "ops": str(graph.num_ops),
+        "tensors": f"{graph.num_tensors}, {control} of them control dependencies",
+        "edges": str(graph.num_edges),
+        "tensor bytes": format_bytes(graph.tensor_bytes.sum()),
+        "parameters": format_bytes(graph.param_bytes.sum()),
+        "work": _flops(graph.flops.sum()),
         "op seconds": seconds or "-",
     }
-    where = f" on {summary['type_kind']}" if summary["type_kind"] else ""
-    if where and path:
-        pairs["critical path"] = f"{format_time(summary['critical_path'])}{where}"
+    where = f" on {kind}" if kind else ""
+    if kind is not None and path:
+        pairs["critical path"] = f"{format_time(path_on_kind(graph, kind))}{where}"
     types = _table(f"op types by time{where}", ["type", "ops", "time", "share"], left=("type",))
-    for row in summary["types"]:
-        share = format_share(row["share"])
-        types.add_row(row["type"], str(row["ops"]), format_time(row["seconds"]), share)
+    for name, ops, time, share in longest_types(graph, kind):
+        types.add_row(name, str(ops), format_time(time), format_share(share))
     return [_pairs(pairs), types]
 
 
@@ -325,7 +312,9 @@ def list_tables(
     # One line of the source: what does not fit is cut, --json has it whole.
     source.ratio, source.no_wrap, source.overflow = 1, True, "ellipsis"
     for name, cluster in clusters.items():
-        cluster_table.add_row(name, _devices(cluster), " ".join(cluster.source.split()))
+        counts = Counter((device.kind, device.memory_bytes) for device in cluster.devices)
+        kinds = (f"{count} {kind} {format_bytes(size)}" for (kind, size), count in counts.items())
+        cluster_table.add_row(name, ", ".join(kinds), " ".join(cluster.source.split()))
     columns = ["name", "what it does"]
     placer_table = _table("placers", columns, left=columns)
     for placer in PLACERS.values():
@@ -335,13 +324,6 @@ def list_tables(
         policy_table.add_row(name)
     tables = [graph_table, family_table, cluster_table, placer_table, policy_table]
     return tables if policies else tables[:-1]
-
-
-def _devices(cluster: Cluster) -> str:
-    counts = Counter((device.kind, device.memory_bytes) for device in cluster.devices)
-    return ", ".join(
-        f"{count} {kind} {format_bytes(size)}" for (kind, size), count in counts.items()
-    )
 
 
 def format_time(seconds: float | None) -> str:

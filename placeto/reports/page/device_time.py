@@ -41,11 +41,7 @@ def device_spans(problem: PlacementProblem, schedule: Schedule) -> list[DeviceSp
 
     A device that is free stands still until an input arrives from another device. Of the transfer
     that ends the pause, the one requested first if several arrive at that instant, the time from
-    its request on is `transfer`; the time before that is `wait`.
-
-    Args:
-        problem: what was scheduled.
-        schedule: what happened; every op finishes.
+    its request on is `transfer`; the time before that is `wait`. Every op has to finish.
     """
     op_device = schedule.devices[problem.op_group]
     takes_time = schedule.finish > schedule.start

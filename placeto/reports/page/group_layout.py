@@ -88,10 +88,16 @@ def lay_out(problem: PlacementProblem, schedule: Schedule) -> GroupLayout:
         rows = int((row + height).max(initial=3))
         lane_top[device + 1] = lane_top[device] + TITLE + rows * ROW + 2 * MARGIN
         y[own] = lane_top[device] + TITLE + MARGIN + (row + height / 2) * ROW
-    edge, size, hidden = _edges(problem, devices, drawn)
-    hidden_groups = problem.num_groups - len(drawn)
+    circle = np.full(problem.num_groups, -1)
+    circle[drawn] = np.arange(len(drawn))
+    source, target, size = problem.group_edges
+    between = np.flatnonzero((circle[source] >= 0) & (circle[target] >= 0))
+    within = devices[source[between]] == devices[target[between]]
+    shown = between[np.lexsort((-size[between], within))[:MOST_EDGES]][::-1]
+    edge = np.stack([circle[source[shown]], circle[target[shown]]], axis=1)
+    hidden_groups, hidden_edges = problem.num_groups - len(drawn), len(between) - len(shown)
     return GroupLayout(
-        drawn, end, x, y, radius, edge, size, lane_top, hidden_groups, hidden_edges=hidden
+        drawn, end, x, y, radius, edge, size[shown], lane_top, hidden_groups, hidden_edges
     )
 
 
@@ -118,15 +124,3 @@ def rows_apart(x: Floats, radius: Floats) -> tuple[Ints, Ints]:
         ends[first : first + high] = [end] * high
         row[index] = first
     return row, height
-
-
-def _edges(problem: PlacementProblem, devices: Ints, drawn: Ints) -> tuple[Ints, Ints, int]:
-    """Edges between drawn groups by their circles, their bytes, and how many are left out."""
-    circle = np.full(problem.num_groups, -1)
-    circle[drawn] = np.arange(len(drawn))
-    source, target, size = problem.group_edges
-    between = np.flatnonzero((circle[source] >= 0) & (circle[target] >= 0))
-    within = devices[source[between]] == devices[target[between]]
-    shown = between[np.lexsort((-size[between], within))[:MOST_EDGES]][::-1]
-    edge = np.stack([circle[source[shown]], circle[target[shown]]], axis=1)
-    return edge, size[shown], len(between) - len(shown)

@@ -9,25 +9,20 @@ import numpy as np
 
 from placeto.placement import Placement
 from placeto.reports.page.device_time import DeviceSpans, device_spans
-from placeto.reports.page.others import Others, others, quick_placers
-from placeto.reports.page.sensitivity import Outcome, sensitivity
+from placeto.reports.page.others import Others, Outcome, others, quick_placers, sensitivity
 from placeto.reports.rows import Baseline, CandidateRow
 from placeto.simulation import Schedule, simulate
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 
-OTHERS_SECONDS = SENSITIVITY_SECONDS = 4.0
+BUDGET_SECONDS = 4.0  # of other placers, and of these again under other costs
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a report is told, as the placement does not know it.
+    """What the placement does not know: the command that finds it again, the grouping it asked for.
 
-    Attributes:
-        command: that finds the placement again.
-        grouping: as it was asked for.
-        date: when it was found, for people.
-        measured: rows of placements that were run for real, see `keep_fastest`.
+    And when it was found, for people, and which placements were run for real, see `CandidateRow`.
     """
 
     command: str
@@ -38,13 +33,9 @@ class RunContext:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A placement and all that a report says of it.
+    """A placement, the choice, and all that a report says of it.
 
     Attributes:
-        placement: the choice.
-        base: what it is measured by.
-        context: what was run.
-        schedule: the simulated step.
         others: what other placers found, the choice not among them.
         outcomes: how the choice does under other costs.
         seconds: what computing all this took.
@@ -82,14 +73,9 @@ def make_report(
     found: Sequence[Placement] | None = None,
     progress: Progress = silent,
 ) -> Report:
-    """Computes a report; placers that need no search run once more for it.
+    """Computes a report of a choice, beside what other placers found.
 
-    Args:
-        placement: the choice.
-        base: of its problem.
-        context: what was run.
-        found: what other placers found; by default they are run, for a few seconds.
-        progress: told of what is going on.
+    By default those that need no search are run for that, for a few seconds.
 
     Raises:
         PlacetoError: an op of the placement never finishes, or none takes any time.
@@ -108,11 +94,10 @@ def make_report(
             "give it op_seconds"
         )
     if found is None:
-        quick = [name for name in quick_placers(placement.method) if name != placement.method]
-        rest = others(problem, quick, placement.seed, OTHERS_SECONDS, progress)
+        quick = quick_placers(placement.method)
+        rest = others(problem, quick, placement.seed, BUDGET_SECONDS, progress)
     else:
         rest = Others(tuple(each for each in found if each is not placement), {})
-    seed, budget = placement.seed, SENSITIVITY_SECONDS
-    outcomes = sensitivity(placement, rest.placements, seed, budget, progress)
+    outcomes = sensitivity(placement, rest.placements, placement.seed, BUDGET_SECONDS, progress)
     took = time.monotonic() - began
     return Report(placement, base, context, schedule, rest, outcomes, took)

@@ -17,6 +17,7 @@ COLUMNS = 2_000  # of a curve
 DENSITIES = (0.95, 0.7, 0.4, 0.0)  # least shares of a block that is covered, densest first
 STEPS = (1, 2, 2.5, 5, 10)
 MANY_DECADES = 2.0
+MOST_LETTERS = 100  # of a name
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,7 @@ def round_up(value: float) -> float:
 
 
 def merged(spans: Floats, resolution: float) -> tuple[Floats, Floats]:
-    """Spans with less than a resolution between them as one.
-
-    Args:
-        spans: (n, 2) begin and end, ascending, none overlapping.
-        resolution: in the same unit.
+    """Spans with less than a resolution between them as one; (n, 2), ascending, not overlapping.
 
     Returns:
         (m, 2) blocks, and (m,) which share of each the spans cover.
@@ -89,12 +86,7 @@ def merged(spans: Floats, resolution: float) -> tuple[Floats, Floats]:
 
 
 def span_paths(spans: Floats, step: float) -> list[str]:
-    """A path for each of `DENSITIES`: the merged spans that are as dense, as boxes.
-
-    Args:
-        spans: (n, 2) seconds, ascending, none overlapping.
-        step: seconds.
-    """
+    """A path for each of `DENSITIES`: the merged spans, (n, 2) seconds, that are as dense."""
     blocks, density = merged(spans * (UNITS / step), 1.0)
     paths, rest = [], np.ones(len(blocks), dtype=bool)
     for least in DENSITIES:
@@ -118,11 +110,7 @@ def envelope(
 ) -> Floats:
     """(columns,) the largest value that a step function takes in each column of a step.
 
-    Args:
-        instants: (n,) seconds, ascending from 0; `values` (n,) hold from each until the next.
-        values: of the function.
-        step: seconds, which the columns divide evenly.
-        columns: how many.
+    `values` (n,) hold from each of `instants` (n,), in seconds ascending from 0, until the next.
     """
     edges = np.linspace(0, step, columns + 1)
     # What holds when a column begins, and what begins within it; its end belongs to the next.
@@ -139,3 +127,11 @@ def area_path(heights: Floats) -> str:
     x = np.append(edges, len(heights)) * (UNITS / len(heights))
     tops = (f"V{1 - heights[e]:.4f}H{end:.0f}" for e, end in zip(edges, x[1:], strict=True))
     return f"M0 1{''.join(tops)}V1z"
+
+
+def shortened(name: str) -> str:
+    """A name that is not longer than `MOST_LETTERS`: its middle gives way."""
+    if len(name) <= MOST_LETTERS:
+        return name
+    half = MOST_LETTERS // 2
+    return f"{name[:half]}…{name[-half + 1 :]}"
