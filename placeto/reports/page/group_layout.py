@@ -102,11 +102,7 @@ def lay_out(problem: PlacementProblem, schedule: Schedule) -> GroupLayout:
 
 
 def rows_apart(x: Floats, radius: Floats) -> tuple[Ints, Ints]:
-    """The first rows for each circle where it touches none before it.
-
-    Args:
-        x: (n,) px, ascending.
-        radius: (n,) px.
+    """The first rows for each circle, (n,) by ascending x in px, where it touches none before it.
 
     Returns:
         (n,) the uppermost row of each, and (n,) how many rows of `ROW` px it is high.
@@ -116,9 +112,7 @@ def rows_apart(x: Floats, radius: Floats) -> tuple[Ints, Ints]:
     ends: list[float] = []  # px, of each row
     for index, (begin, end) in enumerate(zip(x - radius, x + radius, strict=True)):
         high, first = int(height[index]), 0
-        while taken := [
-            n for n, other in enumerate(ends[first : first + high], 1) if other > begin
-        ]:
+        while taken := [n for n, last in enumerate(ends[first : first + high], 1) if last > begin]:
             first += taken[-1]
         ends.extend([-np.inf] * (first + high - len(ends)))
         ends[first : first + high] = [end] * high
