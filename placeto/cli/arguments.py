@@ -14,15 +14,14 @@ from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
 from placeto.zoo.folders import load_graphs
 
+GRAPH_HELP = "A bundled graph (see `placeto list`) or a graph file."
 GROUPING_HELP = "Which ops are placed together: auto, papers, none, or at most N groups."
 RAY_HELP = "A Ray cluster to take the workers from: its address, or auto."
 CLUSTER_HELP = "A preset (see `placeto list`) or a cluster file"
 
 Json = Annotated[bool, arg(help="Print one JSON document instead of text.")]
 TablesJson = Annotated[bool, arg(help="Print one JSON document instead of tables.")]
-Graph = Positional[
-    Annotated[str, arg(help="A bundled graph (see `placeto list`) or a graph file.")]
-]
+Graph = Positional[Annotated[str, arg(help=GRAPH_HELP)]]
 PlacementFile = Annotated[str, arg(help="A placement file, as `placeto place -o` writes it.")]
 Order = Literal["fifo", "none"]
 File = Annotated[str | None, arg(metavar="FILE")]

@@ -6,7 +6,7 @@ from typing import Annotated
 from tyro.conf import arg
 
 from placeto.cli.arguments import Graph, GroupingText, TablesJson, parse_grouping
-from placeto.cli.output import print_result
+from placeto.cli.output import print_json, print_rich
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.problem import PlacementProblem
@@ -37,12 +37,15 @@ def run(arguments: Show) -> int:
     problem = None if cluster is None else PlacementProblem(graph, cluster, grouping)
     kind = fastest_kind(graph, tuple(graph.op_seconds) if cluster is None else cluster.kinds)
     groups = groups_summary(graph, grouping if problem is None else problem.op_group, kind)
-    tables = [*graph_tables(graph, kind, path=problem is None), groups_table(groups)]
-    document = graph_summary(graph, kind)
-    document["grouping"] = {"grouping": arguments.grouping, **groups}
-    if problem is not None:
-        base = baseline(problem)
-        document["on_cluster"] = cluster_summary(problem, base)
-        tables.append(cluster_table(problem, base))
-    print_result(arguments.json, document, tables)
+    if arguments.json:
+        document = graph_summary(graph, kind)
+        document["grouping"] = {"grouping": arguments.grouping, **groups}
+        if problem is not None:
+            document["on_cluster"] = cluster_summary(problem, baseline(problem))
+        print_json(document)
+    else:
+        tables = [*graph_tables(graph, kind, path=problem is None), groups_table(groups)]
+        if problem is not None:
+            tables.append(cluster_table(problem, baseline(problem)))
+        print_rich(*tables)
     return 0

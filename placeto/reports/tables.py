@@ -305,16 +305,16 @@ def list_tables(
     for name, family in FAMILIES.items():
         family_table.add_row(name, str(SIZE), family.summary)
     columns = ["name", "devices", "source"]
-    cluster_table = _table("clusters", columns, left=columns)
-    cluster_table.expand = True
-    _, devices, source = cluster_table.columns
+    preset_table = _table("clusters", columns, left=columns)
+    preset_table.expand = True
+    _, devices, source = preset_table.columns
     devices.max_width = 28
     # One line of the source: what does not fit is cut, --json has it whole.
     source.ratio, source.no_wrap, source.overflow = 1, True, "ellipsis"
     for name, cluster in clusters.items():
         counts = Counter((device.kind, device.memory_bytes) for device in cluster.devices)
         kinds = (f"{count} {kind} {format_bytes(size)}" for (kind, size), count in counts.items())
-        cluster_table.add_row(name, ", ".join(kinds), " ".join(cluster.source.split()))
+        preset_table.add_row(name, ", ".join(kinds), " ".join(cluster.source.split()))
     columns = ["name", "what it does"]
     placer_table = _table("placers", columns, left=columns)
     for placer in PLACERS.values():
@@ -322,7 +322,7 @@ def list_tables(
     policy_table = _table("policies", ["name"], left=("name",))
     for name in policies:
         policy_table.add_row(name)
-    tables = [graph_table, family_table, cluster_table, placer_table, policy_table]
+    tables = [graph_table, family_table, preset_table, placer_table, policy_table]
     return tables if policies else tables[:-1]
 
 

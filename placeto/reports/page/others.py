@@ -1,7 +1,4 @@
-"""What a placement is compared with: what placers that need no search make of the same problem.
-
-And whether the choice stands if costs are other than believed.
-"""
+"""What a placement is compared with: quick placers, under the costs as believed and others."""
 
 import contextlib
 import time
@@ -35,9 +32,9 @@ class Others:
 def quick_placers(method: str) -> list[str]:
     """The other placers that end by themselves; those that `auto` is made of first.
 
-    The trained policy is among them if the placement is by `auto`.
+    The trained policy is among them if the placement is by `auto`, whose compiled code it shares.
     """
-    parts = [*FIRST, POLICY] if method == "auto" else FIRST  # they share compiled code
+    parts = [*FIRST, POLICY] if method == "auto" else FIRST
     rest = [name for name, placer in PLACERS.items() if not placer.anytime]
     return [name for name in dict.fromkeys([*parts, *rest]) if name != method]
 

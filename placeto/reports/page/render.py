@@ -1,7 +1,4 @@
-"""Reports as HTML: a template that gets figures, and sentences that depend on what was found.
-
-It escapes every name.
-"""
+"""Reports as HTML: a template that gets figures and sentences, and escapes every name."""
 
 import math
 import platform
