@@ -82,7 +82,8 @@ def run(arguments: Compare) -> int:
     compared: list[tuple[Baseline, list[Placement]]] = []
     try:
         for problem, placements in zip(problems, search, strict=True):
-            base, found = baseline(problem), []
+            base = baseline(problem)
+            found: list[Placement] = []
             compared.append((base, found))
             if base.infeasibility is not None:
                 note(f"{problem.graph.name}: {base.infeasibility}")

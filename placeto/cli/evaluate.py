@@ -1,6 +1,6 @@
 """`placeto evaluate`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -126,7 +126,7 @@ def _rows(
         if found.interrupted:
             raise KeyboardInterrupt
     play = partial(place_zero_shot, trained=trained, seed=seed)
-    runs: dict[str, partial[object]] = {"greedy": play}
+    runs: dict[str, Callable[[Incumbent], object]] = {"greedy": play}
     if samples > 1:
         runs[f"best of {samples}"] = partial(play, samples=samples)
     if samples > 1 and trained.agent.guide:

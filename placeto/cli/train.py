@@ -79,11 +79,11 @@ def arguments_of(argv: Sequence[str]) -> type[Train]:
                 f"{option} is no option of --agent {agent}, but of {', '.join(others)}; see "
                 f"placeto train --agent {agent} --help"
             )
-    config = AGENTS[agent].config
-    annotation: Any = OmitArgPrefixes[config]  # type: ignore[valid-type]
+    kind = AGENTS[agent]
+    annotation: Any = OmitArgPrefixes[kind.config]  # type: ignore[misc,name-defined]
     return make_dataclass(
-        f"Train{config.__name__}",
-        [("training", annotation, field(default_factory=config))],
+        f"Train{kind.config.__name__}",
+        [("training", annotation, field(default_factory=kind.config))],
         bases=(Train,),
         namespace={"__doc__": Train.__doc__},
         frozen=True,
