@@ -3,9 +3,9 @@
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from placeto.extraction.extract import extract
 from placeto.extraction.workers import ONE_THREAD
 from placeto.support.crew import Crew
 from placeto.support.errors import PlacetoError
@@ -14,12 +14,8 @@ from placeto.support.ray_session import ray_session
 from placeto.zoo.families import Member
 from placeto.zoo.folders import graph_path
 
-
-@dataclass(frozen=True)
-class Files:
-    """What an extraction leaves: the bytes of files, by name; the graph file is the last."""
-
-    contents: dict[str, bytes]
+# What an extraction leaves: the bytes of files, by name; the graph file is the last.
+Files = dict[str, bytes]
 
 
 def extract_members_with_ray(
@@ -30,28 +26,21 @@ def extract_members_with_ray(
     *,
     address: str | None,
 ) -> None:
-    """Extracts members into a folder; see `workers.extract_members`.
+    """Extracts members into a folder; its arguments are those of `workers.extract_members`.
 
     A worker that dies is replaced, and its member extracted again. Only this process writes to the
     folder.
 
-    Args:
-        members: none of a synthetic family.
-        folder: where to.
-        workers: how many, each on one core.
-        made: called with each member when its files are there.
-        address: of the cluster.
-
     Raises:
-        PlacetoError: a member cannot be extracted or written, the cluster cannot be reached or is
-            too small, workers die again and again.
+        PlacetoError: a member cannot be extracted or written, the cluster at `address` cannot be
+            reached or is too small, workers die again and again.
     """
     with (
         ray_session(address, workers),
         Crew[Member, Files](extractor, [{"num_cpus": 1}] * workers) as crew,
     ):
         for number, files in crew.map(members):
-            for name, content in files.contents.items():
+            for name, content in files.items():
                 write_bytes(folder / name, content)
             made(members[number])
 
@@ -63,13 +52,11 @@ def extractor(number: int) -> Callable[[Member], Files]:
 
 
 def _extracted(member: Member) -> Files:
-    from placeto.extraction import extract
-
     with tempfile.TemporaryDirectory() as name:
         path = graph_path(Path(name), member)
         try:
             beside = extract(member.reference).save(path)
             files = [path] if beside is None else [beside, path]
-            return Files({file.name: read_bytes(file) for file in files})
+            return {file.name: read_bytes(file) for file in files}
         except PlacetoError as error:
             raise PlacetoError(f"{member.reference}: {error}") from error

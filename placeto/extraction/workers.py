@@ -1,4 +1,9 @@
-"""Processes that extract members of a family, each for itself and on one core."""
+"""Processes that extract members of a family, each for itself and on one core.
+
+Such a process is `python -m placeto.extraction.workers`. It reads a JSON object with `source` and
+`path` from each line of stdin, and answers each with a line on stdout: an empty object, or one with
+an `error`. It ends with its input.
+"""
 
 import json
 import os
@@ -13,6 +18,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import placeto
+from placeto.extraction.extract import extract
 from placeto.support.errors import PlacetoError
 from placeto.zoo.families import Member
 from placeto.zoo.folders import graph_path
@@ -23,7 +29,7 @@ ONE_THREAD = dict.fromkeys(
     ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1"
 )
 _LONGEST_LINE = 300
-MODULE = "placeto.extraction.member_worker"
+MODULE = "placeto.extraction.workers"
 
 
 def extract_members(
@@ -128,3 +134,22 @@ class _Worker:
         telling = [line for line in lines if re.match(r"[A-Za-z_.]*(Error|Exception)\b", line)]
         said = f": {telling[-1][:_LONGEST_LINE]}" if telling else ""
         return f"the process that extracted it {how}{said}"
+
+
+def main() -> None:
+    """Works until there is no more input."""
+    # What TensorFlow prints is no answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = {}
+        try:
+            extract(request["source"]).save(request["path"])
+        except PlacetoError as error:
+            answer["error"] = str(error)
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

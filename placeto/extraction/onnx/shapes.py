@@ -1,19 +1,20 @@
 """An ONNX model with every shape known, and the bytes of its tensors."""
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import onnx
+import onnx.inliner
+import onnx.shape_inference
+from google.protobuf.message import DecodeError
+from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx.checker import ValidationError
+from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 
 from placeto.extraction.source import Source
 from placeto.support.errors import PlacetoError
-
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 STANDARD = ("", "ai.onnx")
 # A shape, unlike a weight, is at most so many integers.
@@ -35,23 +36,17 @@ class Tensor:
     bytes: int
 
 
+UNKNOWN = Tensor(None, 0)
+
+
 def load_model(source: Source) -> ModelProto:
     """Reads a model, gives its open dimensions the sizes that the source has, and infers shapes.
 
     Weights that stand in files of their own are not read; what may be a shape is, if it is there.
 
     Raises:
-        PlacetoError: `onnx` is not installed, the file is no ONNX model, or a dimension of an input
-            has no size.
+        PlacetoError: the file is no ONNX model, or a dimension of an input has no size.
     """
-    try:
-        import onnx
-        import onnx.inliner
-        import onnx.shape_inference
-    except ModuleNotFoundError as error:
-        raise PlacetoError(f"ONNX files need onnx ({error}); install placeto[onnx]") from error
-    from google.protobuf.message import DecodeError
-
     path = Path(source.target)
     try:
         model = onnx.load(str(path), load_external_data=False)
@@ -72,7 +67,7 @@ def load_model(source: Source) -> ModelProto:
 
 def tensors(graph: GraphProto) -> dict[str, Tensor]:
     """Every tensor of a graph whose type is known, by name; states among them."""
-    found = {name: state for name, state in states(graph).items()}
+    found = states(graph)
     for info in (*graph.input, *graph.value_info, *graph.output):
         if info.name not in found:
             found[info.name] = _tensor(info.type)
@@ -93,21 +88,16 @@ def states(graph: GraphProto) -> dict[str, Tensor]:
     for node in graph.node:
         if node.op_type == "Constant" and not node.input:
             name = node.output[0]
-            known = infos.get(name)
             held = next((each.t for each in node.attribute if each.HasField("t")), None)
             if held is not None:
                 shape = tuple(held.dims)
                 found[name] = Tensor(shape, _bytes(held.data_type, shape))
             else:
-                found[name] = Tensor(None, 0) if known is None else _tensor(known.type)
+                found[name] = _tensor(infos[name].type) if name in infos else UNKNOWN
     return found
 
 
 def _load_shapes(graph: GraphProto, folder: Path) -> None:
-    from onnx import TensorProto
-    from onnx.checker import ValidationError
-    from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
-
     for tensor in graph.initializer:
         whole = tensor.data_type in (TensorProto.INT64, TensorProto.INT32)
         if whole and prod(tensor.dims) <= _SHAPE_ELEMENTS and uses_external_data(tensor):
@@ -120,7 +110,7 @@ def _load_shapes(graph: GraphProto, folder: Path) -> None:
 def _set_dimensions(graph: GraphProto, source: Source) -> None:
     held = {initializer.name for initializer in graph.initializer}
     inputs = [info for info in graph.input if info.name not in held]
-    names = dict.fromkeys(name for info in inputs for name in _open_dimensions(info))
+    names = dict.fromkeys(name for info in inputs for name, _ in _open_dimensions(info))
     for key, value in source.options.items():
         if key not in names:
             raise PlacetoError(
@@ -136,10 +126,6 @@ def _set_dimensions(graph: GraphProto, source: Source) -> None:
             f"{'has' if len(missing) == 1 else 'have'} no size; give "
             f"{source.target}?{example}"
         )
-    for info in inputs:
-        for name, axis in _open_dimensions(info).items():
-            info.type.tensor_type.shape.dim[axis].dim_value = int(source.options[name])
-        _also(info, source.options)
     # What an exporter wrote down was inferred with open dimensions; of ops outside of the standard
     # nothing else is known.
     foreign = {name for node in graph.node if node.domain not in STANDARD for name in node.output}
@@ -149,40 +135,33 @@ def _set_dimensions(graph: GraphProto, source: Source) -> None:
     for info in graph.output:
         if info.name not in foreign:
             info.type.tensor_type.ClearField("shape")
-    for info in (*graph.value_info, *graph.output):
-        _also(info, source.options)
+    for info in (*inputs, *graph.value_info, *graph.output):
+        for name, dim in _open_dimensions(info):
+            if name in source.options:
+                dim.dim_value = int(source.options[name])
 
 
-def _also(info: ValueInfoProto, sizes: Mapping[str, object]) -> None:
-    # A dimension may stand twice in one shape.
-    for dim in info.type.tensor_type.shape.dim:
-        if dim.dim_param in sizes:
-            dim.dim_value = int(sizes[dim.dim_param])  # type: ignore[call-overload]
-
-
-def _open_dimensions(info: ValueInfoProto) -> dict[str, int]:
-    """Name -> axis of the dimensions without a size; one without a name is `INPUT.AXIS`."""
-    return {
-        dim.dim_param or f"{info.name}.{axis}": axis
+def _open_dimensions(info: ValueInfoProto) -> list[tuple[str, TensorShapeProto.Dimension]]:
+    """The dimensions without a size, by name; one without a name is `INPUT.AXIS`."""
+    return [
+        (dim.dim_param or f"{info.name}.{axis}", dim)
         for axis, dim in enumerate(info.type.tensor_type.shape.dim)
         if not dim.HasField("dim_value") or dim.dim_value < 0
-    }
+    ]
 
 
 def _tensor(kind: TypeProto) -> Tensor:
     held = kind.tensor_type
     if not kind.HasField("tensor_type") or not held.HasField("shape"):
-        return Tensor(None, 0)
+        return UNKNOWN
     if not all(dim.HasField("dim_value") for dim in held.shape.dim):
-        return Tensor(None, 0)
+        return UNKNOWN
     shape = tuple(dim.dim_value for dim in held.shape.dim)
     return Tensor(shape, _bytes(held.elem_type, shape))
 
 
 def _bytes(element: int, shape: tuple[int, ...]) -> int:
-    import onnx
-
-    name = onnx.TensorProto.DataType.Name(element)
+    name = TensorProto.DataType.Name(element)
     if name in ("UNDEFINED", "STRING"):
         return 0
     size = onnx.helper.tensor_dtype_to_np_dtype(element).itemsize

@@ -8,9 +8,7 @@ it made (a residual connection): its inputs would be on another device than what
 them. All other modules only pass tensors on, and the modules inside of them may be apart.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from scipy.cluster.hierarchy import DisjointSet
@@ -22,21 +20,16 @@ from placeto.extraction.pytorch.ops import (
     GRADIENTS,
     STATE,
     UPDATE,
+    Op,
     forward_of,
 )
 from placeto.grouping.disjoint_sets import shared_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from placeto.extraction.pytorch.ops import Op
+from placeto.support.arrays import Ints
 
 
 def colocation_keys(
     ops: Sequence[Op], owners: Mapping[str, Sequence[str]], paths: Iterable[str], *, whole: bool
-) -> NDArray[np.int64]:
+) -> Ints:
     """(num_ops,) keys of ops that must share a device, from 0 in order of appearance; -1 for none.
 
     A parameter shares one with the ops that read it where its owner computes, and with its update.
