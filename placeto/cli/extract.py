@@ -135,7 +135,7 @@ def _family(arguments: Extract) -> int:
 def _extract_all(address: str | None) -> "ExtractAll | None":
     if address is None:
         return None
-    from placeto.extraction.ray_workers import extract_members_with_ray
+    from placeto.extraction.workers import extract_members_with_ray
 
     return partial(extract_members_with_ray, address=address)
 

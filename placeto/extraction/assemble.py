@@ -32,13 +32,10 @@ def extract_step(source: Source, kind: str, optimize: bool, say: Progress) -> Ex
     """The graph of a training step of TensorFlow, ops in a topological order; see `extract`.
 
     Args:
-        source: a parsed source.
-        kind: see `load_step`.
+        source: a parsed source, of a kind of `LOADERS`.
+        kind: which.
         optimize: whether Grappler folds constants.
         say: told of each stage.
-
-    Raises:
-        PlacetoError: there is no such source, or no training step can be made of it.
     """
     say(f"tracing {source.text}")
     traced = load_step(source, kind)
@@ -123,15 +120,12 @@ def _input(node: NodeDef) -> dict[str, Any]:
 
 def _tensors(nodes: Sequence[NodeDef], sizes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     index = {node.name: op for op, node in enumerate(nodes)}
-    tensors = {
-        (index[name], port): size
-        for name, ports in sizes.items()
-        for port, size in enumerate(ports)
-        if size > 0
-    }
-    reads = []
-    for consumer, node in enumerate(nodes):
-        for name, port in map(op_and_port, node.input):
-            tensors.setdefault((index[name], port), 0)
-            reads.append(((index[name], port), consumer))
+    reads = [
+        ((index[name], port), op)
+        for op, node in enumerate(nodes)
+        for name, port in map(op_and_port, node.input)
+    ]
+    tensors = dict.fromkeys((tensor for tensor, _ in reads), 0)
+    for name, ports in sizes.items():
+        tensors |= {(index[name], port): size for port, size in enumerate(ports) if size > 0}
     return tensor_columns(dict(sorted(tensors.items())), reads)

@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from placeto.support.arrays import Floats
 
@@ -38,10 +37,6 @@ class DeviceKind:
         """Peak float32 FLOP/s; a fused multiply-add counts as two."""
         return 2.0 * self.multiprocessors * self.lanes * self.clock_hertz
 
-    def document(self) -> dict[str, Any]:
-        """The figures as JSON, for a graph's meta."""
-        return {**asdict(self), "flops_per_second": self.flops_per_second}
-
 
 _FIGURES = {
     "cpu": ("Intel Xeon E5-2699 v3 (Haswell, 18 cores)", 18, 16, 2.3e9, 68e9),  # 2 AVX2 FMA ports
@@ -69,40 +64,30 @@ DEVICE_KINDS = tuple(
     DeviceKind(name, *figures, is_gpu=name != "cpu", source=_SOURCES[name])
     for name, figures in _FIGURES.items()
 )
+ROOFLINE = (
+    "roofline: the longer of operations / peak float32 FLOP/s and bytes read and written / peak "
+    "memory bandwidth, both from the data sheet; operations are those of"
+)
 
 
-def roofline(flops: ArrayLike, moved_bytes: ArrayLike) -> dict[str, Floats]:
+def roofline(flops: Floats, moved_bytes: Floats) -> dict[str, Floats]:
     """Seconds of each op on every device kind, where nothing else is known of an op.
 
     The roofline model (Williams, Waterman, Patterson 2009, "Roofline: an insightful visual
     performance model for multicore architectures"): an op takes its operations over the device's
-    peak, or its bytes over the memory's bandwidth, whichever is longer. No op can be faster; real
-    kernels are slower.
-
-    Args:
-        flops: (num_ops,) floating-point operations.
-        moved_bytes: (num_ops,) bytes read and written.
-
-    Returns:
-        Device kind -> (num_ops,) seconds, for every kind of `DEVICE_KINDS`.
+    peak, or its bytes, read and written, over the memory's bandwidth, whichever is longer. No op
+    can be faster; real kernels are slower. All arrays are (num_ops,).
     """
-    operations = np.asarray(flops, dtype=np.float64)
-    moved = np.asarray(moved_bytes, dtype=np.float64)
     return {
-        kind.name: np.maximum(operations / kind.flops_per_second, moved / kind.bytes_per_second)
+        kind.name: np.maximum(flops / kind.flops_per_second, moved_bytes / kind.bytes_per_second)
         for kind in DEVICE_KINDS
     }
 
 
 def cost_meta(model: str, temp_bytes: str = "not known, 0") -> dict[str, Any]:
     """What a graph's meta says of its costs: how they were made, and the figures of all kinds."""
-    kinds = {kind.name: kind.document() for kind in DEVICE_KINDS}
+    kinds = {
+        kind.name: {**asdict(kind), "flops_per_second": kind.flops_per_second}
+        for kind in DEVICE_KINDS
+    }
     return {"model": model, "temp_bytes": temp_bytes, "kinds": kinds}
-
-
-def roofline_meta(counted: str) -> dict[str, Any]:
-    """The same, of costs by `roofline` for which the operations of some ops are counted."""
-    return cost_meta(
-        "roofline: the longer of operations / peak float32 FLOP/s and bytes read and written / "
-        f"peak memory bandwidth, both from the data sheet; operations are those of {counted}"
-    )

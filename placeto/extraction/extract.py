@@ -9,7 +9,7 @@ from placeto.extraction.source import FORMS, Source, parse_source
 from placeto.extraction.user_code import is_function, is_pytorch
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
-from placeto.zoo.families import Member, is_synthetic, parse_member
+from placeto.zoo.families import is_synthetic, parse_member
 from placeto.zoo.folders import is_reference, member_meta
 
 
@@ -35,7 +35,15 @@ def extract(source: str, *, optimize: bool = True, progress: Progress | None = N
         PlacetoError: there is no such source, or no training step can be made of it.
     """
     if is_reference(source):
-        return _member(parse_member(source), optimize, progress)
+        member = parse_member(source)
+        if is_synthetic(member.family):
+            raise PlacetoError(
+                f"{member.reference}: made up, not extracted; "
+                "placeto.zoo.folders.synthetic_member makes it"
+            )
+        made = extract(member.source, optimize=optimize, progress=progress)
+        meta = {**made.graph.meta, **member_meta(member)}
+        return replace(made, graph=replace(made.graph, name=member.name, meta=meta))
     say = progress or silent
     parsed = parse_source(source)
     kind = _kind(parsed)
@@ -57,23 +65,11 @@ def extract(source: str, *, optimize: bool = True, progress: Progress | None = N
     except PlacetoError as error:
         if kind != "module":
             raise
-        raise PlacetoError(
-            f"{error}; a module is taken for PyTorch's if it imports torch"
-        ) from error
+        hint = "a module is taken for PyTorch's if it imports torch"
+        raise PlacetoError(f"{error}; {hint}") from error
     from placeto.extraction.assemble import extract_step
 
     return extract_step(parsed, kind, optimize, say)
-
-
-def _member(member: Member, optimize: bool, progress: Progress | None) -> Extraction:
-    if is_synthetic(member.family):
-        raise PlacetoError(
-            f"{member.reference}: made up, not extracted; "
-            "placeto.zoo.folders.synthetic_member makes it"
-        )
-    made = extract(member.source, optimize=optimize, progress=progress)
-    meta = {**made.graph.meta, **member_meta(member)}
-    return replace(made, graph=replace(made.graph, name=member.name, meta=meta))
 
 
 def _kind(source: Source) -> str:

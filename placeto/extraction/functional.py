@@ -84,12 +84,7 @@ class _Caller:
         return int(value) if value.size == 1 and value.dtype.kind == "i" and value > 0 else None
 
     def function_work(self, name: str, inputs: list[str]) -> tuple[float, float]:
-        """FLOPs and bytes moved of one call.
-
-        Args:
-            name: of the function.
-            inputs: the tensors that it is called with.
-        """
+        """FLOPs and bytes moved of one call of a function with these tensors."""
         function = next(each for each in self.library.function if each.signature.name == name)
         body, flat_names = function_def_to_graph_def(function)
         body.library.CopyFrom(self.library)
@@ -131,11 +126,7 @@ class _Caller:
     def _show_elements(self, body: GraphDef, arguments: Mapping[str, str]) -> None:
         """Gives those who use an element of a list one of known shape, so that their cost is known.
 
-        The function can be analysed afterwards, but not run.
-
-        Args:
-            body: the function as a graph, which is changed.
-            arguments: what the function calls an argument -> the tensor outside.
+        The function can be analysed afterwards, but not run. Arguments stand for tensors outside.
         """
         inside = {node.name: node for node in body.node}
         known = {}

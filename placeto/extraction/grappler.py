@@ -54,13 +54,9 @@ def meta_graph(graph_def: GraphDef, roots: Iterable[str]) -> MetaGraphDef:
 def optimized(step: TrainingStep, *, fold: bool = True) -> TrainingStep:
     """The step as it would run: functions inlined, pruned, constants folded.
 
-    Args:
-        step: a training step.
-        fold: fold constants, simplify control dependencies and merge equal reads of a variable;
-            otherwise only functions are inlined and what no fetch needs is pruned.
-
-    Returns:
-        The step with its nodes in a topological order that depends on nothing but the step.
+    Its nodes are in a topological order that depends on nothing but the step. Without `fold`, only
+    functions are inlined and what no fetch needs is pruned; with it, control dependencies are
+    simplified and equal reads of a variable merged, too.
 
     Raises:
         PlacetoError: Grappler rejects the graph.
@@ -90,13 +86,8 @@ def optimized(step: TrainingStep, *, fold: bool = True) -> TrainingStep:
 def _in_order(graph_def: GraphDef, rank: dict[str, int]) -> GraphDef:
     """The same graph with nodes in topological order, canonical in everything that may vary.
 
-    Args:
-        graph_def: a graph without cycles.
-        rank: node -> its place among nodes that are free to go next; nodes without one come
-            last, by name.
-
-    Raises:
-        PlacetoError: the graph has a cycle (a loop of TensorFlow 1's control flow).
+    Of nodes that are free to go next, the one of the lowest rank goes first; those without one come
+    last, by name. A cycle, which is refused, is a loop of TensorFlow 1's control flow.
     """
     nodes = {node.name: node for node in graph_def.node}
     before: nx.DiGraph[str] = nx.DiGraph()
@@ -128,11 +119,8 @@ def _merge_reads(graph_def: GraphDef, kept: Container[str]) -> GraphDef:
 
     Every use of a variable in a traced function reads it again. Reads that wait for the same ops
     see the same value, and a write that must come after one of them is made to come after all.
-    Their outputs are one buffer when the graph runs, but would count as many when placed.
-
-    Args:
-        graph_def: a graph whose functions are inlined.
-        kept: ops that must keep their names.
+    Their outputs are one buffer when the graph runs, but would count as many when placed. Ops in
+    `kept` keep their names.
     """
     first: dict[tuple[str, ...], str] = {}
     names: dict[str, str] = {}

@@ -2,8 +2,9 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,8 @@ from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.python.framework import op_def_registry
 
 from placeto.extraction.initializers import INITIALIZER
-from placeto.extraction.keras_step import STEP_OPTIONS, keras_step
 from placeto.extraction.op_kinds import NOT_SINKS
-from placeto.extraction.source import Source, take_options
+from placeto.extraction.source import Source, take_options, unknown
 from placeto.extraction.step import TrainingStep, op_of
 from placeto.extraction.tracing import training_step, variables_kept
 from placeto.extraction.user_code import running, user_function
@@ -26,18 +26,22 @@ from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes
 from placeto.zoo import KERAS_MODELS, STEPS
 
+STEP_OPTIONS = {"batch": 32, "optimizer": "momentum", "learning_rate": 0.01, "loss": "auto"}
+_OPTIMIZERS = {
+    "sgd": keras.optimizers.SGD,
+    "momentum": partial(keras.optimizers.SGD, momentum=0.9),
+    "rmsprop": keras.optimizers.RMSprop,
+    "adam": keras.optimizers.Adam,
+}
+_LOSSES = ("auto", "crossentropy", "mse")
 _SIDE = 224  # for models of no size of their own, whose authors report this one
 _KEPT = frozenset({"_class", "_XlaMustCompile"})
 
 
 def load_step(source: Source, kind: str) -> TrainingStep:
-    """The training step of a source, independent of where and how it was traced.
+    """The training step of a source for one of `LOADERS`, independent of where it was traced.
 
     It has no devices and no private attributes, and its inputs are of known shape.
-
-    Args:
-        source: a parsed source.
-        kind: which of `LOADERS` it is for.
 
     Raises:
         PlacetoError: there is no such source, or no training step can be made of it.
@@ -69,13 +73,13 @@ def _clean(nodes: Iterable[NodeDef]) -> None:
 
 
 def _fix_shape(node: NodeDef, batch: int | None) -> bool:
-    # Whether the batch was filled in.
+    """Fills in the batch; returns whether it was."""
     shape = node.attr["shape"].shape
-    unknown = [index for index, dim in enumerate(shape.dim) if dim.size < 0]
-    if unknown == [0] and batch is not None:
+    missing = [index for index, dim in enumerate(shape.dim) if dim.size < 0]
+    if missing == [0] and batch is not None:
         shape.dim[0].size = batch
         return True
-    if shape.unknown_rank or unknown:
+    if shape.unknown_rank or missing:
         found = "unknown" if shape.unknown_rank else [dim.size for dim in shape.dim]
         raise PlacetoError(
             f"input {node.name!r} has shape {found}; give a static shape, or ?batch=N where only "
@@ -87,7 +91,7 @@ def _fix_shape(node: NodeDef, batch: int | None) -> bool:
 def _load_keras(source: Source) -> TrainingStep:
     """`keras:MODEL?…`: a Keras Application with random weights.
 
-    Options: those of `keras_step`, `classes`, `image` (side in pixels; 0 is the model's
+    Options: those of `STEP_OPTIONS`, `classes`, `image` (side in pixels; 0 is the model's
     own) and `channels`.
     """
     models = {
@@ -96,10 +100,8 @@ def _load_keras(source: Source) -> TrainingStep:
         if inspect.isfunction(value) and "classes" in inspect.signature(value).parameters
     }
     if source.target not in models:
-        raise PlacetoError(
-            f"{source.text}: keras.applications has no model {source.target!r}; "
-            f"models: {', '.join(sorted(models))}"
-        )
+        said = f"keras.applications has no model {source.target!r}"
+        raise unknown(source.text, said, "models", sorted(models))
     options = take_options(source, {**STEP_OPTIONS, "classes": 1000, "image": 0, "channels": 3})
     build = models[source.target]
     arguments: dict[str, Any] = {"weights": None, "classes": options["classes"]}
@@ -117,44 +119,105 @@ def _load_keras(source: Source) -> TrainingStep:
         line = str(error).strip().splitlines()[0]
         raise PlacetoError(f"{source.text}: Keras cannot build the model: {line}") from error
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", source.target).lower()
-    return keras_step(model, name, options)
+    return _keras_step(model, name, options)
+
+
+def _keras_step(model: Any, name: str, options: Mapping[str, Any]) -> TrainingStep:
+    """The step that fits a Keras model to one batch.
+
+    Of `options`, those of `STEP_OPTIONS` count. The loss is by default the cross-entropy for an
+    output of over one class that ends in a softmax, and the mean square otherwise.
+
+    Raises:
+        PlacetoError: a bad option, or an input with an unknown dimension beside the batch.
+    """
+    batch = options["batch"]
+    if batch < 1:
+        raise PlacetoError(f"{name}: batch={batch} must be at least 1")
+    choice = options["optimizer"]
+    if choice not in _OPTIMIZERS:
+        raise unknown(name, f"optimizer={choice} is unknown", "optimizers", _OPTIMIZERS)
+    optimizer = _OPTIMIZERS[choice](options["learning_rate"])
+    optimizer.build(model.trainable_variables)
+    inputs = []
+    for tensor in model.inputs:
+        if None in tensor.shape[1:]:
+            raise PlacetoError(
+                f"{name}: input {tensor.name!r} has shape {tuple(tensor.shape)}; every dimension "
+                "but the batch must be known"
+            )
+        inputs.append(tf.TensorSpec([batch, *tensor.shape[1:]], tensor.dtype, tensor.name))
+    if options["loss"] not in _LOSSES:
+        raise unknown(name, f"loss={options['loss']} is unknown", "losses", _LOSSES)
+    losses = [_loss(tensor, options["loss"]) for tensor in model.outputs]
+    labels = [
+        tf.TensorSpec([batch, *shape], dtype, f"label_{number}")
+        for number, (_, shape, dtype) in enumerate(losses)
+    ]
+    # A Sequential model is one in an inner model.
+    structure = (getattr(model, "_functional", None) or model)._inputs_struct
+
+    def step(inputs: Any, labels: Any) -> Any:
+        with tf.GradientTape() as tape:
+            given = keras.tree.pack_sequence_as(structure, inputs)
+            outputs = keras.tree.flatten(model(given, training=True))
+            parts = [
+                loss(label, output)
+                for (loss, _, _), label, output in zip(losses, labels, outputs, strict=True)
+            ]
+            parts += model.losses
+            total = tf.add_n(parts) if len(parts) > 1 else parts[0]
+        gradients = tape.gradient(total, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return total
+
+    traced = tf.function(step, autograph=False).get_concrete_function(inputs, labels)
+    variables = [*model.variables, *optimizer.variables]
+    return training_step(traced, name, {id(each.value.handle): each.path for each in variables})
+
+
+def _loss(output: Any, choice: str) -> tuple[Any, tuple[int, ...], str]:
+    """The loss of an output, and of its labels the shape, without the batch, and the dtype."""
+    operation = output._keras_history.operation
+    softmax = getattr(operation, "activation", None) is keras.activations.softmax or isinstance(
+        operation, keras.layers.Softmax
+    )
+    if choice == "crossentropy" or (choice == "auto" and softmax):
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=not softmax)
+        return loss, output.shape[1:-1], "int32"
+    return keras.losses.MeanSquaredError(), output.shape[1:], "float32"
 
 
 def _load_zoo(source: Source) -> TrainingStep:
     """`zoo:MODEL?…`: a model of `placeto.zoo`.
 
-    Options: the parameters of the model's function, and those of `keras_step` for a Keras model.
+    Options: the parameters of the model's function, and those of `STEP_OPTIONS` for a Keras model.
     """
     models = {**STEPS, **KERAS_MODELS}
     name = source.target
     if name not in models:
-        raise PlacetoError(
-            f"{source.text}: the zoo has no model {name!r}; models: {', '.join(sorted(models))}"
-        )
+        raise unknown(source.text, f"the zoo has no model {name!r}", "models", sorted(models))
     own = {each.name: each.default for each in inspect.signature(models[name]).parameters.values()}
     if name in STEPS:
         return training_step(STEPS[name](**take_options(source, own)), name)
     options = take_options(source, {**STEP_OPTIONS, **own})
-    return keras_step(models[name](**{key: options[key] for key in own}), name, options)
+    return _keras_step(models[name](**{key: options[key] for key in own}), name, options)
 
 
 def _load_module(source: Source) -> TrainingStep:
     """`package.module:function?…`: what the user's own function returns.
 
     That is a ConcreteFunction, a tf.function with an `input_signature`, or a Keras model, for which
-    the options of `keras_step` can be given beside the function's own.
+    the options of `STEP_OPTIONS` can be given beside the function's own.
     """
     make, options, own = user_function(source, STEP_OPTIONS)
     with running(source):
         made = make()
         if isinstance(made, keras.Model):
-            return keras_step(made, source.target, options)
+            return _keras_step(made, source.target, options)
     for key in source.options:
         if key not in own:
-            raise PlacetoError(
-                f"{source.text}: {source.target} takes no {key!r}; "
-                f"options: {', '.join(own) or 'none'}"
-            )
+            raise unknown(source.text, f"{source.target} takes no {key!r}", "options", own)
     concrete = tf.types.experimental.ConcreteFunction
     if isinstance(made, tf.types.experimental.PolymorphicFunction):
         if made.input_signature is None and not isinstance(made, concrete):
@@ -190,10 +253,7 @@ def _load_saved_model(source: Source) -> TrainingStep:
     only = next(iter(signatures)) if len(signatures) == 1 else "serving_default"
     wanted = options["signature"] or only
     if wanted not in signatures:
-        raise PlacetoError(
-            f"{source.text}: no signature {wanted!r}; "
-            f"signatures: {', '.join(sorted(signatures)) or 'none'}"
-        )
+        raise unknown(source.text, f"no signature {wanted!r}", "signatures", sorted(signatures))
     step = training_step(signatures[wanted], path.resolve().name)
     return replace(step, batch=options["batch"] or None)
 

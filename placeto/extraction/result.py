@@ -17,8 +17,6 @@ from placeto.support.files import write_bytes
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
-_SUFFIXES = (".json.gz", ".json")
-
 
 @dataclass(frozen=True)
 class Extraction:
@@ -47,13 +45,13 @@ class Extraction:
             PlacetoError: another ending, or the files cannot be written.
         """
         path = Path(path)
-        suffix = next((end for end in _SUFFIXES if path.name.endswith(end)), None)
-        if suffix is None:
+        if not path.name.endswith((".json", ".json.gz")):
             raise PlacetoError(f"{path}: a graph file's name ends in .json or .json.gz")
         if self.graph_def is None:
             save_graph(self.graph, path)
             return None
-        beside = path.with_name(path.name.removesuffix(suffix) + ".graphdef.gz")
+        stem = path.name.removesuffix(".gz").removesuffix(".json")
+        beside = path.with_name(f"{stem}.graphdef.gz")
         data = self.graph_def.SerializeToString(deterministic=True)
         digest = hashlib.sha256(data).hexdigest()
         run = {**self.graph.meta["run"], "graph_def": beside.name, "sha256": digest}
@@ -79,6 +77,16 @@ def tensor_columns(
         "edge_tensor": edges[:, 0],
         "edge_consumer": edges[:, 1],
     }
+
+
+def unique(name: str, taken: dict[str, int]) -> str:
+    """A name, with a number behind it where it is taken; `taken` has the last number of each."""
+    candidate = name
+    while candidate in taken:
+        taken[name] += 1
+        candidate = f"{name}_{taken[name]}"
+    taken[candidate] = 0
+    return candidate
 
 
 def some(names: Sequence[str], most: int = 10) -> str:

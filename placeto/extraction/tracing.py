@@ -9,6 +9,7 @@ from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.python.ops import handle_data_util
 
 from placeto.extraction.op_kinds import NOT_TARGETS
+from placeto.extraction.result import unique
 from placeto.extraction.step import TrainingStep, op_of, renamed, summarized
 from placeto.support.errors import PlacetoError
 
@@ -35,11 +36,8 @@ def training_step(
 ) -> TrainingStep:
     """The training step that a ConcreteFunction computes.
 
-    Args:
-        function: a `tf.types.experimental.ConcreteFunction`.
-        name: what the graph is to be called.
-        variable_names: id of a variable's handle -> the variable's name; TensorFlow's own
-            name where there is none.
+    Variables have TensorFlow's own names, but where `variable_names` has one by the `id` of the
+    variable's handle.
 
     Raises:
         PlacetoError: the function captures something that cannot be turned into ops.
@@ -47,7 +45,7 @@ def training_step(
     graph = function.graph
     names = {id(variable.handle): variable.name for variable in graph.variables}
     names.update(variable_names or {})
-    taken = {operation.name for operation in graph.get_operations()}
+    taken = {operation.name: 0 for operation in graph.get_operations()}
     replaced: dict[str, NodeDef] = {}
     initial = {}
     for outer, inner in zip(function.captured_inputs, graph.internal_captures, strict=True):
@@ -65,7 +63,7 @@ def training_step(
             # TensorFlow adds up gradients outside of all name scopes; under the scope of the first
             # of them, the sum's name says which layer it belongs to.
             scope = op_of(node.input[0]).rpartition("/")[0]
-            rename[node.name] = node.name = _unique(f"{scope}/{node.name}", taken)
+            rename[node.name] = node.name = unique(f"{scope}/{node.name}", taken)
     fetches = [_fetch(output, rename) for output in graph.outputs]
     # control_outputs come in no fixed order; the operations of a graph come as they were traced.
     must_run = {operation.name for operation in graph.control_outputs}
@@ -81,8 +79,8 @@ def training_step(
     return TrainingStep(name, graph_def, tuple(fetches), tuple(targets), initial)
 
 
-def _captured(outer: Any, inner: Any, name: str, taken: set[str]) -> tuple[NodeDef, Any]:
-    name = _unique(name.removesuffix(":0"), taken)
+def _captured(outer: Any, inner: Any, name: str, taken: dict[str, int]) -> tuple[NodeDef, Any]:
+    name = unique(name.removesuffix(":0"), taken)
     node = NodeDef(name=name)
     if outer.dtype == tf.variant:
         raise PlacetoError(
@@ -115,11 +113,3 @@ def _fetch(output: Any, rename: Mapping[str, str]) -> str:
     if output.op.type == "Identity" and output.op.control_inputs:
         output = output.op.inputs[0]
     return f"{rename.get(output.op.name, output.op.name)}:{output.value_index}"
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    candidate, number = name, 1
-    while candidate in taken:
-        candidate, number = f"{name}_{number}", number + 1
-    taken.add(candidate)
-    return candidate

@@ -1,7 +1,6 @@
 """Functions of the user's own code that make a model or a training step."""
 
 import contextlib
-import importlib
 import importlib.util
 import inspect
 import re
@@ -13,10 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from placeto.extraction.source import Source, take_options
+from placeto.extraction.source import Source, take_options, unknown
 from placeto.support.errors import PlacetoError
 
 _IMPORT = r"^\s*(?:from\s+|import\s+(?:[\w.][\w. ]*,\s*)*)"
@@ -55,10 +53,8 @@ def user_function(
 ) -> tuple[Callable[[], Any], dict[str, Any], list[str]]:
     """The function that a source names, with its options filled in.
 
-    Args:
-        source: a parsed source.
-        step_options: options that can be given beside the function's own, with their defaults.
-            What the function takes under the same name is its own.
+    Beside the function's own options, those of a step can be given. What the function takes under
+    the same name is its own.
 
     Returns:
         The function without parameters, the step's options, and the names of its own.
@@ -68,14 +64,19 @@ def user_function(
             unknown option, or a parameter without a value.
     """
     with running(source):
-        module = _imported(source)
+        if not _is_file(source):
+            module = importlib.import_module(source.scheme)
+        else:
+            spec = _spec(source)
+            module = importlib.util.module_from_spec(spec)
+            assert spec.loader is not None
+            sys.modules[spec.name] = module  # dataclasses and pickles look their module up there
+            spec.loader.exec_module(module)
     make = getattr(module, source.target, None)
     if not callable(make):
         functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
-        raise PlacetoError(
-            f"{source.text}: module {source.scheme!r} has no function {source.target!r}; "
-            f"functions: {', '.join(functions) or 'none'}"
-        )
+        said = f"module {source.scheme!r} has no function {source.target!r}"
+        raise unknown(source.text, said, "functions", functions)
     own = {}
     for each in inspect.signature(make).parameters.values():
         if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
@@ -105,16 +106,12 @@ def running(source: Source) -> Iterator[None]:
         yield
     except PlacetoError:
         raise
-    except ModuleNotFoundError as error:
-        raise PlacetoError(
-            f"{source.text}: no module {error.name!r}; run where it can be imported"
-            f"{raised_at(error)}"
-        ) from error
     except (Exception, SystemExit) as error:  # a user's code may raise anything
         text = textwrap.shorten(str(error), _LONGEST_MESSAGE, placeholder=" …")
-        raise PlacetoError(
-            f"{source.text}: {type(error).__name__}: {text}{raised_at(error)}"
-        ) from error
+        said = f"{type(error).__name__}: {text}"
+        if isinstance(error, ModuleNotFoundError):
+            said = f"no module {error.name!r}; run where it can be imported"
+        raise PlacetoError(f"{source.text}: {said}{raised_at(error)}") from error
     finally:
         with contextlib.suppress(ValueError):  # the user's code may have changed it
             sys.path.remove(folder)
@@ -149,14 +146,3 @@ def _spec(source: Source) -> ModuleSpec:
     if spec is None:
         raise ModuleNotFoundError(name=source.scheme)
     return spec
-
-
-def _imported(source: Source) -> ModuleType:
-    if not _is_file(source):
-        return importlib.import_module(source.scheme)
-    spec = _spec(source)
-    module = importlib.util.module_from_spec(spec)
-    assert spec.loader is not None
-    sys.modules[spec.name] = module  # dataclasses and pickles look their module up there
-    spec.loader.exec_module(module)
-    return module

@@ -1,12 +1,14 @@
-"""Variables: who holds their handles, who must run beside them, what updates of them cost."""
+"""Variables: who holds their handles, who must run beside them, what updates of them cost.
+
+Graphs are in topological order; `taken` is what `handles` finds in them.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
 import tensorflow as tf
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.cluster.hierarchy import DisjointSet
 from tensorflow.core.framework.graph_pb2 import GraphDef
 from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.core.framework.types_pb2 import DT_RESOURCE
@@ -30,11 +32,7 @@ def variable_bytes(node: NodeDef) -> int:
 
 
 def handles(graph_def: GraphDef) -> dict[str, list[str]]:
-    """The variables whose handles each op takes, in the order of its inputs.
-
-    Args:
-        graph_def: a graph in topological order.
-    """
+    """Op -> the variables whose handles it takes, in the order of its inputs."""
     held: dict[str, str] = {}
     taken: dict[str, list[str]] = {}
     for node in graph_def.node:
@@ -54,12 +52,9 @@ def handles(graph_def: GraphDef) -> dict[str, list[str]]:
 def update_bytes(
     graph_def: GraphDef, taken: Mapping[str, Sequence[str]], outputs: Mapping[str, Sequence[int]]
 ) -> dict[str, int]:
-    """Bytes that ops move through memory which write a variable or gather from one.
+    """Op -> bytes that it moves through memory, if it writes a variable or gathers from one.
 
-    Args:
-        graph_def: a graph in topological order.
-        taken: op -> variables, see `handles`.
-        outputs: op -> bytes of each output.
+    `outputs` has the bytes of each op's outputs.
     """
     sizes = {node.name: variable_bytes(node) for node in graph_def.node if node.op in VARIABLES}
     moved = {}
@@ -80,17 +75,11 @@ def update_bytes(
 def colocation_keys(graph_def: GraphDef, taken: Mapping[str, Sequence[str]]) -> Ints:
     """(num_ops,) keys of ops that TensorFlow insists on running on one device.
 
-    An op goes with each variable whose handle it takes, and with the ops of its `_class`.
-
-    Args:
-        graph_def: a graph in topological order.
-        taken: op -> variables, see `handles`.
-
-    Returns:
-        Keys from 0 up in the order in which groups first appear; -1 for an op on its own.
+    An op goes with each variable whose handle it takes, and with the ops of its `_class`. Keys are
+    from 0 up in the order in which groups first appear; -1 for an op on its own.
     """
     index = {node.name: position for position, node in enumerate(graph_def.node)}
-    pairs: list[tuple[int, int]] = []
+    joined = DisjointSet(range(len(index)))
     for position, node in enumerate(graph_def.node):
         partners = list(taken.get(node.name, ()))
         partners += [
@@ -98,7 +87,6 @@ def colocation_keys(graph_def: GraphDef, taken: Mapping[str, Sequence[str]]) -> 
             for constraint in (node.attr["_class"].list.s if "_class" in node.attr else ())
             if constraint.startswith(_COLOCATED)
         ]
-        pairs += [(position, index[partner]) for partner in partners if partner in index]
-    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    joined = coo_array((np.ones(len(pairs)), (ends[0], ends[1])), shape=(len(index), len(index)))
-    return shared_keys(connected_components(joined, directed=False)[1])
+        for partner in filter(index.__contains__, partners):
+            joined.merge(position, index[partner])
+    return shared_keys(np.array([joined[position] for position in range(len(index))]))

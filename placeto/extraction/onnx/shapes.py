@@ -1,6 +1,7 @@
 """An ONNX model with every shape known, and the bytes of its tensors."""
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, prod
 from pathlib import Path
@@ -13,7 +14,7 @@ from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProt
 from onnx.checker import ValidationError
 from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 
-from placeto.extraction.source import Source
+from placeto.extraction.source import Source, unknown
 from placeto.support.errors import PlacetoError
 
 STANDARD = ("", "ai.onnx")
@@ -25,12 +26,7 @@ _IN_A_BYTE = {"INT4": 2, "UINT4": 2, "FLOAT4E2M1": 2, "INT2": 4, "UINT2": 4}
 
 @dataclass(frozen=True)
 class Tensor:
-    """What is known of a tensor.
-
-    Attributes:
-        shape: None if it is not known.
-        bytes: 0 if the shape is not known.
-    """
+    """What is known of a tensor; it has no bytes if its shape is not known."""
 
     shape: tuple[int, ...] | None
     bytes: int
@@ -76,22 +72,17 @@ def tensors(graph: GraphProto) -> dict[str, Tensor]:
 
 def states(graph: GraphProto) -> dict[str, Tensor]:
     """The constants of a graph: initializers and `Constant` ops, by name."""
-    found = {}
-    for initializer in graph.initializer:
-        shape = tuple(initializer.dims)
-        found[initializer.name] = Tensor(shape, _bytes(initializer.data_type, shape))
+    found = {each.name: _sized(each.data_type, each.dims) for each in graph.initializer}
     for sparse in graph.sparse_initializer:
-        size = _bytes(sparse.values.data_type, tuple(sparse.values.dims))
-        size += _bytes(sparse.indices.data_type, tuple(sparse.indices.dims))
-        found[sparse.values.name] = Tensor(tuple(sparse.dims), size)
+        parts = [_sized(part.data_type, part.dims) for part in (sparse.values, sparse.indices)]
+        found[sparse.values.name] = Tensor(tuple(sparse.dims), sum(part.bytes for part in parts))
     infos = {info.name: info for info in (*graph.value_info, *graph.output)}
     for node in graph.node:
         if node.op_type == "Constant" and not node.input:
             name = node.output[0]
             held = next((each.t for each in node.attribute if each.HasField("t")), None)
             if held is not None:
-                shape = tuple(held.dims)
-                found[name] = Tensor(shape, _bytes(held.data_type, shape))
+                found[name] = _sized(held.data_type, held.dims)
             else:
                 found[name] = _tensor(infos[name].type) if name in infos else UNKNOWN
     return found
@@ -113,10 +104,8 @@ def _set_dimensions(graph: GraphProto, source: Source) -> None:
     names = dict.fromkeys(name for info in inputs for name, _ in _open_dimensions(info))
     for key, value in source.options.items():
         if key not in names:
-            raise PlacetoError(
-                f"{source.text}: no input has an open dimension {key!r}; "
-                f"open dimensions: {', '.join(names) or 'none'}"
-            )
+            said = f"no input has an open dimension {key!r}"
+            raise unknown(source.text, said, "open dimensions", names)
         if type(value) is not int or value < 1:
             raise PlacetoError(f"{source.text}: {key}={value} is not a whole number from 1")
     if missing := [name for name in names if name not in source.options]:
@@ -156,13 +145,13 @@ def _tensor(kind: TypeProto) -> Tensor:
         return UNKNOWN
     if not all(dim.HasField("dim_value") for dim in held.shape.dim):
         return UNKNOWN
-    shape = tuple(dim.dim_value for dim in held.shape.dim)
-    return Tensor(shape, _bytes(held.elem_type, shape))
+    return _sized(held.elem_type, [dim.dim_value for dim in held.shape.dim])
 
 
-def _bytes(element: int, shape: tuple[int, ...]) -> int:
+def _sized(element: int, dims: Iterable[int]) -> Tensor:
+    shape = tuple(dims)
     name = TensorProto.DataType.Name(element)
     if name in ("UNDEFINED", "STRING"):
-        return 0
+        return Tensor(shape, 0)
     size = onnx.helper.tensor_dtype_to_np_dtype(element).itemsize
-    return ceil(prod(shape) * size / _IN_A_BYTE.get(name, 1))
+    return Tensor(shape, ceil(prod(shape) * size / _IN_A_BYTE.get(name, 1)))

@@ -7,10 +7,10 @@ import numpy as np
 import onnx
 from onnx import GraphProto, NodeProto
 
-from placeto.extraction.device_kinds import roofline, roofline_meta
+from placeto.extraction.device_kinds import ROOFLINE, cost_meta, roofline
 from placeto.extraction.onnx.shapes import STANDARD, UNKNOWN, Tensor, load_model, states, tensors
 from placeto.extraction.onnx.work import FREE, ROWS, flops
-from placeto.extraction.result import Extraction, some, tensor_columns
+from placeto.extraction.result import Extraction, some, tensor_columns, unique
 from placeto.extraction.source import Source
 from placeto.graph import ComputationGraph
 from placeto.support.errors import PlacetoError
@@ -33,31 +33,31 @@ def extract_file(source: Source, say: Progress) -> Extraction:
     """
     say(f"inferring the shapes of {source.target}")
     model = load_model(source)
-    nodes = [node for node in model.graph.node if node.op_type != "Constant" or node.input]
     known = tensors(model.graph)
     held = states(model.graph)
-    inputs = [info.name for info in model.graph.input if info.name not in held]
-    names = _unique([*inputs, *(node.name or node.op_type for node in nodes)])
-    reads = [()] * len(inputs) + [tuple(dict.fromkeys(_reads(node))) for node in nodes]
-    made = [[name] for name in inputs] + [list(node.output) for node in nodes]
-    producer = {name: op for op, outputs in enumerate(made) for name in outputs}
-    for name, read in zip(names, reads, strict=True):
-        for tensor in read:
-            if tensor not in held and tensor not in producer:
-                raise PlacetoError(
-                    f"{source.target}: op {name!r} reads {tensor!r}, which nothing in the file "
-                    "makes"
-                )
-    producer.pop("", None)
-    inside = [0] * len(inputs) + [_held_inside(node) for node in nodes]
-    operations, moved = np.zeros((2, len(names)))
-    for op, node in enumerate(nodes, start=len(inputs)):
-        operations[op], moved[op] = _work(node, known)
+    inputs = [
+        onnx.helper.make_node("Input", [], [info.name], info.name)
+        for info in model.graph.input
+        if info.name not in held
+    ]
+    ops = [node for node in model.graph.node if node.op_type != "Constant" or node.input]
+    nodes = inputs + ops
     types = [node.op_type for node in nodes]
+    taken: dict[str, int] = {}
+    names = [unique(node.name or node.op_type, taken) for node in nodes]
+    reads = [tuple(dict.fromkeys(_reads(node))) for node in nodes]
+    producer = {name: op for op, node in enumerate(nodes) for name in node.output}
+    for name, read in zip(names, reads, strict=True):
+        if gone := [tensor for tensor in read if tensor not in held and tensor not in producer]:
+            raise PlacetoError(
+                f"{source.target}: op {name!r} reads {gone[0]!r}, which nothing in the file makes"
+            )
+    producer.pop("", None)
+    operations, moved = np.array([_work(node, known) for node in nodes]).reshape(-1, 2).T
     graph = ComputationGraph(
         name=Path(source.target).stem,
         op_names=names,
-        op_types=["Input"] * len(inputs) + types,
+        op_types=types,
         op_seconds=roofline(operations, moved),
         **tensor_columns(
             {(op, name): known.get(name, UNKNOWN).bytes for name, op in producer.items()},
@@ -70,8 +70,8 @@ def extract_file(source: Source, say: Progress) -> Extraction:
         ),
         param_bytes=np.array(
             [
-                sum((held[name].bytes for name in read if name in held), more)
-                for read, more in zip(reads, inside, strict=True)
+                sum((held[name].bytes for name in read if name in held), _held_inside(node))
+                for node, read in zip(nodes, reads, strict=True)
             ]
         ),
         flops=operations,
@@ -80,8 +80,10 @@ def extract_file(source: Source, say: Progress) -> Extraction:
             "kind": "vision" if any("Conv" in kind for kind in types) else "sequence",
             "versions": {"onnx": onnx.__version__},
             "opsets": {each.domain or "ai.onnx": each.version for each in model.opset_import},
-            "costs": roofline_meta("matrix products, convolutions, recurrent layers and attention"),
-            "warnings": _warnings(nodes, known),
+            "costs": cost_meta(
+                f"{ROOFLINE} matrix products, convolutions, recurrent layers and attention"
+            ),
+            "warnings": _warnings(ops, known),
         },
     )
     say(f"{graph.num_ops} ops, {graph.num_edges} edges")
@@ -129,7 +131,7 @@ def _work(node: NodeProto, known: Mapping[str, Tensor]) -> tuple[float, float]:
     made = [known.get(name, UNKNOWN) for name in node.output]
     if node.domain not in STANDARD:
         return 0.0, float(sum(each.bytes for each in (*read, *made)))
-    if node.op_type in FREE or node.op_type == "Constant":
+    if node.op_type in (*FREE, "Constant", "Input"):
         return 0.0, 0.0
     operations = flops(node, [each.shape for each in read], [each.shape for each in made])
     written = sum(each.bytes for each in made)
@@ -137,19 +139,6 @@ def _work(node: NodeProto, known: Mapping[str, Tensor]) -> tuple[float, float]:
         return operations, float(2 * written + sum(each.bytes for each in read[1:]))
     distinct = {name: known.get(name, UNKNOWN).bytes for name in node.input}
     return operations, float(written + sum(distinct.values()))
-
-
-def _unique(names: Sequence[str]) -> list[str]:
-    taken: dict[str, int] = {}
-    found = []
-    for name in names:
-        candidate = name
-        while candidate in taken:
-            taken[name] += 1
-            candidate = f"{name}_{taken[name]}"
-        taken[candidate] = 0
-        found.append(candidate)
-    return found
 
 
 def _warnings(nodes: Sequence[NodeProto], known: Mapping[str, Tensor]) -> list[str]:

@@ -24,12 +24,8 @@ def flops(
 ) -> float:
     """Floating-point operations of a matrix product, a convolution, a recurrent layer or attention.
 
-    A fused multiply-add counts as two; a bias is not counted. Of other ops 0.
-
-    Args:
-        node: an op of the ONNX standard.
-        inputs: shape of each input; None for one that is left out or of unknown shape.
-        outputs: shape of each output.
+    A fused multiply-add counts as two; a bias is not counted. Of other ops 0. Of inputs and outputs
+    the shape is given; None for one that is left out or of unknown shape.
     """
     first = inputs[0] if inputs else None
     result = outputs[0] if outputs else None

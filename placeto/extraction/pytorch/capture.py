@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placeto.extraction.pytorch.inputs import Call, without_noise
+from placeto.extraction.source import unknown
 from placeto.extraction.user_code import raised_at
 from placeto.support.errors import PlacetoError
 
@@ -52,7 +55,7 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
         training: whether to differentiate; the module's own mode is set likewise.
         loss: `crossentropy` (classes along the last dimension), `mse`, or `auto`: the cross-entropy
             of an output of two dimensions and more than one class, the mean square of others.
-        where: what to call the source in messages.
+        where: the source, in messages.
 
     Raises:
         PlacetoError: torch cannot export it, or there is nothing to train on.
@@ -60,9 +63,9 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
     import torch
 
     call.module.train(training)
+    targets: list[Tensor | None] = []
     try:
         with mode, without_noise(), torch.set_grad_enabled(training):
-            targets = []
             if training:
                 targets = _targets(call.module(*call.args, **call.kwargs), loss, where)
             graph, sources = _exported(call, targets, training)
@@ -99,7 +102,7 @@ def _targets(outputs: Any, choice: str, where: str) -> list[Tensor | None]:
     import torch
 
     if choice not in _LOSSES:
-        raise PlacetoError(f"{where}: loss={choice} is unknown; losses: {', '.join(_LOSSES)}")
+        raise unknown(where, f"loss={choice} is unknown", "losses", _LOSSES)
     tensors = _loss_inputs(outputs)
     if not tensors:
         raise PlacetoError(
@@ -141,17 +144,15 @@ def _loss_inputs(outputs: Any) -> list[Tensor]:
 def _total_loss(outputs: Any, targets: list[Tensor | None]) -> Tensor:
     from torch.nn import functional
 
-    total = None
+    parts = []
     for tensor, target in zip(_loss_inputs(outputs), targets, strict=True):
         if target is None:
-            part = tensor
+            parts.append(tensor)
         elif target.dtype.is_floating_point or target.dtype.is_complex:
-            part = functional.mse_loss(tensor, target)
+            parts.append(functional.mse_loss(tensor, target))
         else:
-            part = functional.cross_entropy(tensor.flatten(0, -2), target.flatten())
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+            parts.append(functional.cross_entropy(tensor.flatten(0, -2), target.flatten()))
+    return functools.reduce(operator.add, parts)
 
 
 def _exported(
@@ -201,11 +202,7 @@ def _exported(
 
 def _joint(run: Callable[..., Any], tensors: Sequence[Tensor], training: bool) -> fx.Graph:
     import torch
-    from functorch.compile import (  # type: ignore[import-untyped]
-        aot_function,
-        default_partition,
-        nop,
-    )
+    from functorch import compile as aot  # type: ignore[import-untyped]
 
     kept: list[fx.GraphModule] = []
 
@@ -214,11 +211,11 @@ def _joint(run: Callable[..., Any], tensors: Sequence[Tensor], training: bool) -
         return module
 
     def partition(module: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-        return default_partition(keep(module), *args, **kwargs)
+        return aot.default_partition(keep(module), *args, **kwargs)
 
     with torch.fx.traceback.preserve_node_meta():
         if training:
-            aot_function(run, nop, nop, partition_fn=partition)(*tensors)
+            aot.aot_function(run, aot.nop, aot.nop, partition_fn=partition)(*tensors)
         else:
-            aot_function(run, keep)(*tensors)
+            aot.aot_function(run, keep)(*tensors)
     return kept[0].graph

@@ -24,13 +24,7 @@ _SHAPE = re.compile(r"(\d+(?:x\d+)*)(?::(\w+))?")
 
 @dataclass(frozen=True)
 class Call:
-    """A module and the arguments of its `forward`, all of them without data.
-
-    Attributes:
-        module: in training mode or not, as it was made.
-        args: positional arguments.
-        kwargs: keyword arguments.
-    """
+    """A module and the arguments of its `forward`, all of them without data."""
 
     module: nn.Module
     args: tuple[Any, ...]
@@ -51,7 +45,7 @@ def make_call(
         inputs: shapes of the inputs, where the function returns the module alone:
             `32x3x224x224`, several separated by commas, `8x128:int64` for another type.
         mode: that the tensors are to belong to.
-        where: what to call the source in messages.
+        where: the source, in messages.
 
     Returns:
         The call, and warnings.

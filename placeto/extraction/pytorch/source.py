@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placeto.extraction.device_kinds import roofline, roofline_meta
+from placeto.extraction.device_kinds import ROOFLINE, cost_meta, roofline
 from placeto.extraction.pytorch.capture import capture
 from placeto.extraction.pytorch.inputs import make_call
 from placeto.extraction.pytorch.modules import colocation_keys
@@ -77,7 +77,7 @@ def extract_module(source: Source, say: Progress) -> Extraction:
         name=source.target,
         op_names=[op.name for op in ops],
         op_types=types,
-        op_seconds=roofline(flops, [op.moved_bytes for op in ops]),
+        op_seconds=roofline(flops, np.array([op.moved_bytes for op in ops])),
         **_tensors(ops, keys),
         param_bytes=np.array([op.param_bytes for op in ops]),
         flops=flops,
@@ -86,7 +86,7 @@ def extract_module(source: Source, say: Progress) -> Extraction:
             "source": where,
             "kind": "vision" if "convolution" in types else "sequence",
             "versions": {"torch": torch.__version__},
-            "costs": roofline_meta("matrix products, convolutions and attention"),
+            "costs": cost_meta(f"{ROOFLINE} matrix products, convolutions and attention"),
             "pytorch": {
                 "together": options["together"],
                 "modules": [op.path for op in ops],
@@ -125,18 +125,12 @@ def _names(module: nn.Module) -> tuple[dict[str, list[str]], dict[str, list[str]
 
 
 def _tensors(ops: Sequence[Op], keys: Ints) -> dict[str, Any]:
-    sizes = {
-        (number, port): size
-        for number, op in enumerate(ops)
-        for port, size in enumerate(op.output_bytes)
-        if size > 0
-    }
     reads = [(tensor, number) for number, op in enumerate(ops) for tensor in op.inputs]
+    tensors = dict.fromkeys((tensor for tensor, _ in reads), 0)
     # State that lives, as `param_bytes`, where all its readers are is not sent.
     sent = {op for (op, _), reader in reads if keys[op] < 0 or keys[op] != keys[reader]}
-    for tensor, _ in reads:
-        sizes.setdefault(tensor, 0)
-    for number, port in sizes:
-        if ops[number].phase in STATE and number not in sent:
-            sizes[number, port] = 0
-    return tensor_columns(dict(sorted(sizes.items())), reads)
+    for number, op in enumerate(ops):
+        stays = op.phase in STATE and number not in sent
+        sizes = {(number, port): size for port, size in enumerate(op.output_bytes) if size > 0}
+        tensors |= dict.fromkeys(sizes, 0) if stays else sizes
+    return tensor_columns(dict(sorted(tensors.items())), reads)
