@@ -9,7 +9,7 @@ from placeto.extraction.keras_step import STEP_OPTIONS, keras_step
 from placeto.extraction.source import Source, take_options
 from placeto.extraction.tracing import training_step
 from placeto.support.errors import PlacetoError
-from placeto.zoo import KERAS_MODELS, STEPS
+from placeto.zoo.models import KERAS_MODELS, STEPS
 
 if TYPE_CHECKING:
     from placeto.extraction.step import TrainingStep
