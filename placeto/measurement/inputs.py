@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tensorflow.core.framework.node_def_pb2 import NodeDef
 
 _PREFIX = "placeto_input"
-# Whole numbers are mostly row numbers of a table, or classes; every table has two.
-_TWO = 2
 
 
 def with_inputs(graph_def: GraphDef) -> list[str]:
@@ -20,13 +18,8 @@ def with_inputs(graph_def: GraphDef) -> list[str]:
 
     Where consumers are on several devices each of these gets an op of its own, so that no input
     is ever transferred. Floating-point inputs are variables, filled once with normal random
-    numbers; whole numbers are constants drawn from 0 and 1.
-
-    Args:
-        graph_def: a graph with a device on every op; changed in place.
-
-    Returns:
-        The ops that must run once before the first step.
+    numbers; whole numbers are constants drawn from 0 and 1. The graph, with a device on every op,
+    is changed in place; returned are the ops that must run once before the first step.
     """
     initializers = []
     for node in [node for node in graph_def.node if node.op == "Placeholder"]:
@@ -59,8 +52,8 @@ def _fill(graph_def: GraphDef, node: NodeDef, placeholder: NodeDef) -> list[str]
     node.ClearField("attr")
     node.attr["dtype"].type = dtype.as_datatype_enum
     if not dtype.is_floating:
-        generator = np.random.default_rng(0)
-        value = generator.integers(0, _TWO, shape).astype(dtype.as_numpy_dtype)
+        # Mostly row numbers of a table, or classes; every table has two.
+        value = np.random.default_rng(0).integers(0, 2, shape).astype(dtype.as_numpy_dtype)
         node.op = "Const"
         node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, dtype))
         return []

@@ -13,7 +13,7 @@ from placeto.measurement.calibration.channels import (
     fit_channels,
 )
 from placeto.measurement.calibration.exchange import Exchange
-from placeto.measurement.calibration.launch import StepOverheads, fit_overheads, stretch
+from placeto.measurement.calibration.launch import KindRun, StepOverheads, fit_overheads
 from placeto.simulation import step_times
 
 BANDWIDTHS = st.floats(1e8, 1e11)
@@ -114,10 +114,11 @@ def test_a_simulated_cluster_is_found_again(tmp_path):
 
 @given(st.floats(0, 1e-4), st.floats(0, 1e-2), st.lists(st.integers(50, 9000), min_size=1))
 def test_launch_overhead_of_exact_steps(op_overhead, step_overhead, sizes):
-    counts = np.array(sizes)
-    kernels = np.linspace(0.1, 1.0, len(counts))
-    steps = kernels + counts * op_overhead + step_overhead
-    launch = fit_overheads(steps, kernels, counts, step_overhead, 1.0)
+    runs = [
+        KindRun(np.full(count, each / count), each + count * op_overhead + step_overhead, 1.0)
+        for count, each in zip(sizes, np.linspace(0.1, 1.0, len(sizes)), strict=True)
+    ]
+    launch = fit_overheads(runs, step_overhead)
     assert launch.op_overhead == pytest.approx(op_overhead, rel=1e-6, abs=1e-12)
     assert launch.step_overhead == step_overhead
 
@@ -125,6 +126,6 @@ def test_launch_overhead_of_exact_steps(op_overhead, step_overhead, sizes):
 def test_stretch_by_hand():
     launch = StepOverheads(op_overhead=1e-3, step_overhead=0.1)
     # 1 s less 0.1 s and 100 ops of 1 ms: 0.8 s for kernels of 0.5 s.
-    assert stretch(1.0, 0.5, 100, launch) == pytest.approx(1.6)
-    assert stretch(0.2, 0.5, 100, launch) == 1.0
-    assert stretch(1.0, 0.0, 100, launch) == 1.0
+    assert KindRun(np.full(100, 5e-3), 1.0, 0.0).stretch(launch) == pytest.approx(1.6)
+    assert KindRun(np.full(100, 5e-3), 0.2, 0.0).stretch(launch) == 1.0
+    assert KindRun(np.zeros(100), 1.0, 0.0).stretch(launch) == 1.0

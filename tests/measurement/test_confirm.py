@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from placeto.measurement.calibration.confirm import confirm, farthest
-from placeto.measurement.calibration.profile import Profile
+from placeto.measurement.calibration.profile import Profile, confirm, farthest
 
 KINDS = ["cpu", "cpu", "gpu"]
 

@@ -1,58 +1,23 @@
 """Bandwidth, latency and overhead of channels, from transfers of many sizes."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placeto.cluster import Channel, Cluster
+from placeto.measurement.calibration.exchange import Sample
 from placeto.support.errors import PlacetoError
 
-if TYPE_CHECKING:
-    from placeto.cluster import Channel, Cluster
-    from placeto.measurement.calibration.exchange import Exchange
-    from placeto.measurement.effort import Effort
-    from placeto.measurement.runtime import Runtime
-
-# Tensors a step, and bytes of each. Several at once tell what holds the channel (overhead) from
-# what does not (latency).
-EXCHANGES = (
-    (1, 4),
-    (4, 4),
-    (16, 4),
-    (1, 64 * 2**10),
-    (16, 64 * 2**10),
-    (1, 2**20),
-    (4, 2**20),
-    (1, 4 * 2**20),
-    (4, 4 * 2**20),
-    (1, 16 * 2**20),
-    (1, 64 * 2**20),
-)
+# Bytes of a tensor -> how many a step sends. Several at once tell what holds the channel (overhead)
+# from what does not (latency).
+_COUNTS = {4: (1, 4, 16), 2**16: (1, 16), 2**20: (1, 4), 2**22: (1, 4), 2**24: (1,), 2**26: (1,)}
+EXCHANGES = tuple((count, size) for size, counts in _COUNTS.items() for count in counts)
 # Medians of tens of steps are not known better than this.
 _RELATIVE_NOISE = 0.05
 _MIN_NOISE_SECONDS = 10e-6
 # Where no transfer of any size takes longer than another.
 _MAX_BANDWIDTH = 1e13
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What transfers added to a step.
-
-    Attributes:
-        num_tensors: sent at the same instant.
-        num_bytes: of each.
-        seconds: how much longer the step took than one without transfers.
-        noise_seconds: how well that is known.
-    """
-
-    num_tensors: int
-    num_bytes: int
-    seconds: float
-    noise_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -70,39 +35,6 @@ class ChannelFit:
     latency_seconds: float
     overhead_seconds: float
     error: float
-
-
-def sample_pair(
-    runtime: Runtime,
-    exchanges: Iterable[Exchange],
-    shapes: Sequence[tuple[int, int]],
-    source: int,
-    destination: int,
-    effort: Effort,
-) -> list[Sample]:
-    """Measures transfers from one device to another.
-
-    Each exchange is measured with its consumers there and with its consumers here, in turn: the
-    difference is what the transfers took.
-
-    Args:
-        runtime: of the cluster.
-        exchanges: the steps.
-        shapes: tensors and bytes of each of them.
-        source: device number.
-        destination: device number.
-        effort: of each step.
-
-    Raises:
-        PlacetoError: a step cannot be run.
-    """
-    samples = []
-    for exchange, (num_tensors, num_bytes) in zip(exchanges, shapes, strict=True):
-        here = exchange.run(runtime, source, source, destination, effort)
-        there = exchange.run(runtime, source, destination, destination, effort)
-        noise = (here.deviation + there.deviation) / len(there.samples) ** 0.5
-        samples.append(Sample(num_tensors, num_bytes, there.step_time - here.step_time, 2 * noise))
-    return samples
 
 
 def fit_channel(samples: Sequence[Sample]) -> ChannelFit:
@@ -129,14 +61,9 @@ def fit_channel(samples: Sequence[Sample]) -> ChannelFit:
     weighted /= scale
     target = seconds * weight
     start, _ = nnls(weighted, target)
+    tolerances = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-12)
     found = least_squares(
-        lambda x: weighted @ x - target,
-        start,
-        bounds=(0, np.inf),
-        loss="soft_l1",
-        xtol=1e-12,
-        ftol=1e-12,
-        gtol=1e-12,
+        lambda x: weighted @ x - target, start, bounds=(0, np.inf), loss="soft_l1", **tolerances
     ).x
     by_byte, latency, overhead = (found / scale).tolist()
     predicted = terms @ (found / scale)
@@ -148,15 +75,12 @@ def fit_channel(samples: Sequence[Sample]) -> ChannelFit:
 
 
 def fit_channels(
-    cluster: Cluster,
-    sample: Callable[[int, int], Sequence[Sample]],
+    cluster: Cluster, sample: Callable[[int, int], Sequence[Sample]]
 ) -> tuple[tuple[Channel, ...], tuple[ChannelFit, ...]]:
     """The cluster's channels with figures that were measured.
 
-    Args:
-        cluster: whose channels.
-        sample: measures transfers from one device to another, by their numbers; a channel that
-            serves several pairs is fitted to the samples of all of them.
+    `sample` measures transfers from one device to another, by their numbers; a channel that serves
+    several pairs is fitted to the samples of all of them.
 
     Raises:
         PlacetoError: a channel that serves no pair.

@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placeto.cluster import Cluster
 from placeto.extraction.quiet import import_tensorflow
 from placeto.graph import ComputationGraph
+from placeto.measurement.measured import Effort, Measurement
 from placeto.measurement.runnable import Runnable
+from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_bytes
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
-    from placeto.cluster import Cluster
-    from placeto.measurement.effort import Effort
-    from placeto.measurement.measured import Measurement
-    from placeto.measurement.runtime import Runtime
-    from placeto.support.arrays import Ints
-
 _INITIALIZER = "initialize"
 _FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What transfers added to a step.
+
+    Attributes:
+        num_tensors: sent at the same instant.
+        num_bytes: of each.
+        seconds: how much longer the step took than one without transfers.
+        noise_seconds: how well that is known.
+    """
+
+    num_tensors: int
+    num_bytes: int
+    seconds: float
+    noise_seconds: float = 0.0
 
 
 class Exchange:
@@ -42,7 +58,7 @@ class Exchange:
     """
 
     def __init__(self, cluster: Cluster, num_tensors: int, num_bytes: int, folder: Path) -> None:
-        self._num_tensors = num_tensors
+        self._num_tensors, self._num_bytes = num_tensors, num_bytes
         graph_def = _graph_def(num_tensors, num_bytes // _FLOAT_BYTES)
         data = graph_def.SerializeToString(deterministic=True)
         sha256 = hashlib.sha256(data).hexdigest()
@@ -83,23 +99,35 @@ class Exchange:
             )
         return measurement
 
+    def sample(self, runtime: Runtime, source: int, destination: int, effort: Effort) -> Sample:
+        """Measures the step with its consumers here and with its consumers there, in turn.
+
+        The difference is what the transfers took.
+
+        Raises:
+            PlacetoError: a step cannot be run.
+        """
+        here = self.run(runtime, source, source, destination, effort)
+        there = self.run(runtime, source, destination, destination, effort)
+        noise = 2 * (here.deviation + there.deviation) / len(there.samples) ** 0.5
+        added = there.step_time - here.step_time
+        return Sample(self._num_tensors, self._num_bytes, added, noise)
+
 
 def _graph(cluster: Cluster, num_tensors: int, num_bytes: int) -> ComputationGraph:
-    count = range(num_tensors)
-    names = [f"{kind}{number}" for kind in ("variable", "read") for number in count]
-    names += ["here", *(f"use{number}" for number in count), "there"]
+    types = {
+        **{f"variable{number}": "VarHandleOp" for number in range(num_tensors)},
+        **{f"read{number}": "ReadVariableOp" for number in range(num_tensors)},
+        "here": "NoOp",
+        **{f"use{number}": "Shape" for number in range(num_tensors)},
+        "there": "NoOp",
+    }
     tensors = np.arange(num_tensors)
     return ComputationGraph(
         name=f"exchange of {num_tensors} x {num_bytes} bytes",
-        op_names=names,
-        op_types=[
-            *["VarHandleOp"] * num_tensors,
-            *["ReadVariableOp"] * num_tensors,
-            "NoOp",
-            *["Shape"] * num_tensors,
-            "NoOp",
-        ],
-        op_seconds={kind: np.zeros(len(names)) for kind in cluster.kinds},
+        op_names=list(types),
+        op_types=list(types.values()),
+        op_seconds={kind: np.zeros(len(types)) for kind in cluster.kinds},
         tensor_producer=tensors + num_tensors,
         tensor_bytes=np.full(num_tensors, num_bytes),
         edge_tensor=tensors,
@@ -114,11 +142,9 @@ def _graph_def(num_tensors: int, num_floats: int) -> GraphDef:
     with tf.Graph().as_default() as graph:
         assigned = []
         for number in range(num_tensors):
+            name = f"variable{number}"
             handle = tf.raw_ops.VarHandleOp(
-                dtype=tf.float32,
-                shape=[num_floats],
-                shared_name=f"variable{number}",
-                name=f"variable{number}",
+                dtype=tf.float32, shape=[num_floats], shared_name=name, name=name
             )
             value = tf.fill([num_floats], 1.0, name=f"fill{number}")
             assigned.append(tf.raw_ops.AssignVariableOp(resource=handle, value=value))
