@@ -122,12 +122,12 @@ def _row(calibration: Calibration, files: Sequence[Path]) -> CalibrationRow:
         "channels": [
             {
                 "channel": channel.name,
-                "bandwidth": fit.bandwidth,
-                "latency_seconds": fit.latency_seconds,
-                "overhead_seconds": fit.overhead_seconds,
-                "error": fit.error,
+                "bandwidth": channel.bandwidth,
+                "latency_seconds": channel.latency_seconds,
+                "overhead_seconds": channel.overhead_seconds,
+                "error": error,
             }
-            for channel, fit in zip(cluster.channels, calibration.fits, strict=True)
+            for channel, error in zip(cluster.channels, calibration.errors, strict=True)
         ],
         "graphs": list(calibration.checks),
         "files": [str(path) for path in files],

@@ -121,16 +121,13 @@ def run_steps(
                 step()
                 samples.append(time.perf_counter() - begin)
             say("tracing steps")
-            return samples, [_traced(session, wanted) for _ in range(request["traces"])]
-
-
-def _traced(session: Any, wanted: list[Any]) -> bytes:
-    import tensorflow as tf
-
-    options = tf.compat.v1.RunOptions(trace_level=tf.compat.v1.RunOptions.FULL_TRACE)
-    metadata = tf.compat.v1.RunMetadata()
-    session.run(wanted, options=options, run_metadata=metadata)
-    return bytes(metadata.SerializeToString())
+            full = tf.compat.v1.RunOptions(trace_level=tf.compat.v1.RunOptions.FULL_TRACE)
+            traces = []
+            for _ in range(request["traces"]):
+                metadata = tf.compat.v1.RunMetadata()
+                session.run(wanted, options=full, run_metadata=metadata)
+                traces.append(metadata.SerializeToString())
+            return samples, traces
 
 
 def one_line(message: str) -> str:

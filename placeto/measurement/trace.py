@@ -109,15 +109,16 @@ def read_trace(data: bytes, devices: Sequence[str]) -> Trace:
     numbers = {name: number for number, name in enumerate(devices)}
     entries = [(_whole_name(each.device, devices), each.node_stats) for each in stats]
     streamed = {name.removesuffix(_STREAMS) for name, _ in entries if name.endswith(_STREAMS)}
-    first = min((_begin(node) for _, nodes in entries for node in nodes), default=0)
+    starts = [_nanoseconds(node, "all_start") for _, nodes in entries for node in nodes]
+    first = min(starts, default=0)
     ops, received = [], []
     for name, nodes in entries:
         # Of a device that has streams the executor's own entries are left out.
         device = None if name in streamed else numbers.get(name.removesuffix(_STREAMS))
         for node in nodes:
             label = node.timeline_label
-            begin = _begin(node) - first
-            span = begin * 1e-9, (begin + _relative(node, "all_end")) * 1e-9
+            begin = _nanoseconds(node, "all_start") - first
+            span = begin * 1e-9, (begin + _nanoseconds(node, "all_end_rel")) * 1e-9
             if match := _RECEIVED.search(label):
                 if match["source"] in numbers and match["to"] in numbers:
                     # The label rounds it to a tenth of a megabyte.
@@ -128,7 +129,7 @@ def read_trace(data: bytes, devices: Sequence[str]) -> Trace:
                     ends = numbers[match["source"]], numbers[match["to"]]
                     received.append(Received(match["name"], *ends, num_bytes, *span))
             elif device is not None and not _CARRIES.search(label) and node.node_name != "_SOURCE":
-                kernel = _relative(node, "op_end") - _relative(node, "op_start")
+                kernel = _nanoseconds(node, "op_end_rel") - _nanoseconds(node, "op_start_rel")
                 # The GPU's own entries are called `op:type`; no op's name has a colon.
                 op = node.node_name.partition(":")[0]
                 kind = label.partition(" = ")[2].partition("(")[0]
@@ -149,12 +150,7 @@ def _whole_name(device: str, devices: Sequence[str]) -> str:
     return f"{whole[0]}{_STREAMS}" if len(whole) == 1 else device
 
 
-def _begin(node: NodeExecStats) -> int:
-    # In nanoseconds, which a float of seconds since 1970 could not tell apart. Some parts of the
-    # runtime give microseconds alone.
-    return int(node.all_start_nanos or node.all_start_micros * 1000)
-
-
-def _relative(node: NodeExecStats, instant: str) -> int:
-    nanoseconds = getattr(node, f"{instant}_rel_nanos")
-    return int(nanoseconds or getattr(node, f"{instant}_rel_micros") * 1000)
+def _nanoseconds(node: NodeExecStats, instant: str) -> int:
+    # A float of seconds since 1970 could not tell them apart. Some parts of the runtime give
+    # microseconds alone.
+    return int(getattr(node, f"{instant}_nanos") or getattr(node, f"{instant}_micros") * 1000)

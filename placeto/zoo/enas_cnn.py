@@ -149,13 +149,9 @@ class _Layers:
         return self.normalized(tf.concat(halves, axis=3))
 
     def operated(self, operation: str, images: Any, filters: int, height: int) -> Any:
-        """An operation of a cell.
+        """An operation of `cells.OPERATIONS`, on images of as many channels as come out.
 
-        Args:
-            operation: of `cells.OPERATIONS`.
-            images: (batch, height or twice of it, the same, filters).
-            filters: channels in and out.
-            height: of the output; where the images are larger, every second pixel is left out.
+        Where the images are twice as high and wide as `height`, every second pixel is left out.
         """
         if operation == "identity":
             return self.fitted(images, filters, height)

@@ -14,7 +14,7 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import single_devices
-from placeto.measurement.calibration.channels import EXCHANGES, ChannelFit, fit_channels
+from placeto.measurement.calibration.channels import EXCHANGES, fit_channels
 from placeto.measurement.calibration.exchange import Exchange, Sample
 from placeto.measurement.calibration.launch import (
     KindRun,
@@ -64,14 +64,14 @@ class Calibration:
         cluster: the cluster with measured figures; its devices' kinds have columns in `graphs`.
         graphs: as given, but with such columns, and without the tensors of inputs.
         launches: device kind -> its overheads.
-        fits: one a channel.
+        errors: (num_channels,) median relative difference between samples and fit of a channel.
         checks: one a graph and device.
     """
 
     cluster: Cluster
     graphs: tuple[ComputationGraph, ...]
     launches: Mapping[str, StepOverheads]
-    fits: tuple[ChannelFit, ...]
+    errors: tuple[float, ...]
     checks: tuple[Check, ...]
 
 
@@ -141,7 +141,7 @@ def calibrate(
                 for exchange in exchanges
             ]
 
-        channels, fits = fit_channels(cluster, sample)
+        channels, errors = fit_channels(cluster, sample)
         # Last, so that some time lies between.
         confirmed = [
             confirm(device_kinds, profiles, partial(seconds_again, row), partial(profiled, row))
@@ -153,25 +153,19 @@ def calibrate(
     for kind in cluster.kinds:
         members = [number for number, other in enumerate(device_kinds) if other == kind]
         runs[kind] = [
-            run_of_kind(problem, [each.profiles[number] for number in members], members[0])
-            for problem, each in zip(problems, confirmed, strict=True)
+            run_of_kind(problem, [profiles[number] for number in members], members[0])
+            for problem, (profiles, _, _) in zip(problems, confirmed, strict=True)
         ]
         step_overhead = float(np.median([idle_seconds[number] for number in members]))
         launches[kind] = fit_overheads(runs[kind], step_overhead)
-    found = replace(
-        cluster,
-        name=calibrated_name(cluster),
-        devices=tuple(
-            replace(
-                device,
-                kind=kinds[device.kind],
-                launch_overhead_seconds=launches[device.kind].op_overhead,
-            )
-            for device in cluster.devices
-        ),
-        channels=channels,
-        source=_source(fits, launches),
+    devices = tuple(
+        replace(
+            each, kind=kinds[each.kind], launch_overhead_seconds=launches[each.kind].op_overhead
+        )
+        for each in cluster.devices
     )
+    name, source = calibrated_name(cluster), _source(errors, launches)
+    found = replace(cluster, name=name, devices=devices, channels=channels, source=source)
     calibrated: list[ComputationGraph] = []
     checks: list[Check] = []
     for row, (graph, _) in enumerate(graphs):
@@ -179,24 +173,25 @@ def calibrate(
         columns = {kinds[kind]: runs[kind][row].column * stretches[kind] for kind in runs}
         calibrated.append(_calibrated(graph, columns, num_traces))
         problem = PlacementProblem(calibrated[row], found, "none")
+        profiles, again, tries = confirmed[row]
         for number, predicted in enumerate(step_times(problem, single_devices(problem)).tolist()):
             kind = device_kinds[number]
             checks.append(
                 {
                     "graph": graph.name,
                     "device": device_names[number],
-                    "measured": confirmed[row].profiles[number].step_seconds,
+                    "measured": profiles[number].step_seconds,
                     "kernels": runs[kind][row].kernel_seconds,
                     "stretch": stretches[kind],
-                    "again": confirmed[row].again[number],
+                    "again": again[number],
                     "predicted": predicted + launches[kind].step_overhead
                     if math.isfinite(predicted)
                     else None,
-                    "tries": confirmed[row].tries,
+                    "tries": tries,
                 }
             )
     measured = {kinds[kind]: launch for kind, launch in launches.items()}
-    return Calibration(found, tuple(calibrated), measured, fits, tuple(checks))
+    return Calibration(found, tuple(calibrated), measured, errors, tuple(checks))
 
 
 def calibrated_name(cluster: Cluster) -> str:
@@ -248,12 +243,10 @@ def _calibrated(
     )
 
 
-def _source(fits: Sequence[ChannelFit], launches: Mapping[str, StepOverheads]) -> str:
+def _source(errors: Sequence[float], launches: Mapping[str, StepOverheads]) -> str:
     here = machine()
     versions = ", ".join(f"{name} {text}" for name, text in here["versions"].items())
-    error = (
-        f"; the channels' fit is {np.median([fit.error for fit in fits]):.0%} off" if fits else ""
-    )
+    error = f"; the channels' fit is {np.median(errors):.0%} off" if errors else ""
     steps = max(launch.step_overhead for launch in launches.values())
     return (
         f"{_measured_by()} on {here['processor']}, {here['cores']} cores ({versions}): launch "

@@ -1,7 +1,7 @@
 """Bandwidth, latency and overhead of channels, from transfers of many sizes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,32 +20,19 @@ _MIN_NOISE_SECONDS = 10e-6
 _MAX_BANDWIDTH = 1e13
 
 
-@dataclass(frozen=True)
-class ChannelFit:
-    """Figures of a channel; see `placeto.cluster.Channel`.
-
-    Attributes:
-        bandwidth: bytes a second.
-        latency_seconds: of a transfer.
-        overhead_seconds: of a transfer.
-        error: median relative difference between samples and fit.
-    """
-
-    bandwidth: float
-    latency_seconds: float
-    overhead_seconds: float
-    error: float
-
-
-def fit_channel(samples: Sequence[Sample]) -> ChannelFit:
-    """The figures by which a simulated channel would have taken as long, none below 0.
+def fit_channel(channel: Channel, samples: Sequence[Sample]) -> tuple[Channel, float]:
+    """The channel with the figures by which it would have taken as long, none below 0.
 
     A channel carries k tensors of n bytes in latency + k n / bandwidth + (k - 1) overhead, by the
     semantics of the simulation. The fit is by least squares with a soft L1 loss, which lets no
     single sample pull far (Huber 1964), of residuals in units of each sample's noise.
 
     Args:
+        channel: which one.
         samples: at least three, of different sizes and counts.
+
+    Returns:
+        The channel, and the median relative difference between samples and fit.
     """
     from scipy.optimize import least_squares, nnls
 
@@ -69,15 +56,19 @@ def fit_channel(samples: Sequence[Sample]) -> ChannelFit:
     predicted = terms @ (found / scale)
     error = np.median(np.abs(predicted - seconds) / np.maximum(np.abs(seconds), _MIN_NOISE_SECONDS))
     # The solver stays off its bounds by a hair: nothing less than a nanosecond was measured.
-    return ChannelFit(
-        1 / max(by_byte, 1 / _MAX_BANDWIDTH), round(latency, 9), round(overhead, 9), float(error)
+    fitted = replace(
+        channel,
+        bandwidth=1 / max(by_byte, 1 / _MAX_BANDWIDTH),
+        latency_seconds=round(latency, 9),
+        overhead_seconds=round(overhead, 9),
     )
+    return fitted, float(error)
 
 
 def fit_channels(
     cluster: Cluster, sample: Callable[[int, int], Sequence[Sample]]
-) -> tuple[tuple[Channel, ...], tuple[ChannelFit, ...]]:
-    """The cluster's channels with figures that were measured.
+) -> tuple[tuple[Channel, ...], tuple[float, ...]]:
+    """The cluster's channels with figures that were measured, and the error of each fit.
 
     `sample` measures transfers from one device to another, by their numbers; a channel that serves
     several pairs is fitted to the samples of all of them.
@@ -92,17 +83,8 @@ def fit_channels(
                 f"cluster {cluster.name!r}: channel {channel.name!r} leads from no device to "
                 "another, so it cannot be measured; remove it"
             )
-    fits = [
-        fit_channel([each for pair in np.argwhere(between == number) for each in sample(*pair)])
-        for number in range(len(cluster.channels))
-    ]
-    channels = [
-        replace(
-            channel,
-            bandwidth=fit.bandwidth,
-            latency_seconds=fit.latency_seconds,
-            overhead_seconds=fit.overhead_seconds,
-        )
-        for channel, fit in zip(cluster.channels, fits, strict=True)
-    ]
-    return tuple(channels), tuple(fits)
+    fits = []
+    for number, channel in enumerate(cluster.channels):
+        samples = [each for pair in np.argwhere(between == number) for each in sample(*pair)]
+        fits.append(fit_channel(channel, samples))
+    return tuple(channel for channel, _ in fits), tuple(error for _, error in fits)

@@ -69,17 +69,13 @@ class Exchange:
         self.problem = PlacementProblem(_graph(cluster, num_tensors, num_bytes), cluster, "none")
 
     def devices(self, source: int, consumer: int, other: int) -> Ints:
-        """(num_groups,) the placement of a step.
+        """(num_groups,) the devices of the tensors, of their consumers and of one op more.
 
-        Args:
-            source: device of the tensors.
-            consumer: device of their consumers.
-            other: a device that takes part in any case, as starting a step on two devices takes
-                longer than on one.
+        With that `other` device takes part in any case, as starting a step on two devices takes
+        longer than on one.
         """
-        return np.repeat(
-            [source, consumer, other], [2 * self._num_tensors + 1, self._num_tensors, 1]
-        )
+        counts = [2 * self._num_tensors + 1, self._num_tensors, 1]
+        return np.repeat([source, consumer, other], counts)
 
     def run(
         self, runtime: Runtime, source: int, consumer: int, other: int, effort: Effort

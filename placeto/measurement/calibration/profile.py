@@ -97,27 +97,12 @@ def typical(profiles: Sequence[Profile]) -> Floats:
     return np.asarray(np.median(np.concatenate([each.op_seconds for each in profiles]), axis=0))
 
 
-@dataclass(frozen=True)
-class Confirmed:
-    """A graph that ran as a whole on each device, and ran again.
-
-    Attributes:
-        profiles: (num_devices,) those that count.
-        again: (num_devices,) seconds of a step when it ran again.
-        tries: how often it was profiled.
-    """
-
-    profiles: list[Profile]
-    again: list[float]
-    tries: int
-
-
 def confirm(
     kinds: Sequence[str],
     profiles: list[Profile],
     run_again: Callable[[], list[float]],
     profile_again: Callable[[], list[Profile]],
-) -> Confirmed:
+) -> tuple[list[Profile], list[float], int]:
     """Profiles that a second run agrees with, within `WITHIN`; the last ones after `TRIES`.
 
     A machine that does something else for a while makes every figure of that while wrong.
@@ -127,12 +112,16 @@ def confirm(
         profiles: (num_devices,) the first ones.
         run_again: (num_devices,) seconds of a step on each.
         profile_again: makes such profiles again.
+
+    Returns:
+        (num_devices,) profiles that count, (num_devices,) seconds of a step when the graph ran
+        again, and how often it was profiled.
     """
     tries = 1
     while True:
         again = run_again()
         if tries == TRIES or farthest(kinds, profiles, again) <= WITHIN:
-            return Confirmed(profiles, again, tries)
+            return profiles, again, tries
         profiles = profile_again()
         tries += 1
 
