@@ -10,12 +10,13 @@ from placeto.cli.progress import progress
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct, find_runnable
-from placeto.measurement.timeline import save_side_by_side
+from placeto.measurement.timeline import side_by_side
 from placeto.placement import load_placement
 from placeto.reports.rows import MeasureRow, measurement_row, seconds
 from placeto.reports.tables import measurement_table
 from placeto.simulation import simulate
 from placeto.support.errors import PlacetoError
+from placeto.support.files import write_json
 from placeto.support.units import format_seconds
 
 FAILED = 1
@@ -96,7 +97,7 @@ def run(arguments: Measure) -> int:
         "timeline": arguments.timeline if measurement.feasible else None,
     }
     if arguments.timeline is not None and measurement.feasible:
-        save_side_by_side(problem, schedule, measurement, arguments.timeline)
+        write_json(arguments.timeline, side_by_side(problem, schedule, measurement))
         note(f"the timeline is in {arguments.timeline}")
     if arguments.json:
         print_json(row)

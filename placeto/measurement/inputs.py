@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,24 +59,20 @@ def _fill(graph_def: GraphDef, node: NodeDef, placeholder: NodeDef) -> list[str]
         return []
     prefix = f"{_PREFIX}/{node.name}"
 
-    def add(name: str, op: str, *inputs: str) -> NodeDef:
-        made = graph_def.node.add(name=f"{prefix}/{name}", op=op, device=node.device)
-        made.input.extend(inputs)
+    def add(name: str, op: str, *inputs: str, **types: Any) -> NodeDef:
+        made = graph_def.node.add(name=f"{prefix}/{name}", op=op, device=node.device, input=inputs)
+        for key, kind in types.items():
+            made.attr[key].type = kind.as_datatype_enum
         return made
 
-    size = add("shape", "Const")
-    size.attr["dtype"].type = tf.int32.as_datatype_enum
+    size = add("shape", "Const", dtype=tf.int32)
     size.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(shape, tf.int32, [len(shape)]))
-    normal = add("normal", "RandomStandardNormal", size.name)
-    normal.attr["dtype"].type = dtype.as_datatype_enum
-    normal.attr["T"].type = tf.int32.as_datatype_enum
+    normal = add("normal", "RandomStandardNormal", size.name, dtype=dtype, T=tf.int32)
     normal.attr["seed"].i = normal.attr["seed2"].i = 1
-    handle = add("variable", "VarHandleOp")
-    handle.attr["dtype"].type = dtype.as_datatype_enum
+    handle = add("variable", "VarHandleOp", dtype=dtype)
     handle.attr["shape"].shape.CopyFrom(placeholder.attr["shape"].shape)
     handle.attr["shared_name"].s = handle.name.encode()
-    assign = add("assign", "AssignVariableOp", handle.name, normal.name)
-    assign.attr["dtype"].type = dtype.as_datatype_enum
+    assign = add("assign", "AssignVariableOp", handle.name, normal.name, dtype=dtype)
     node.op = "ReadVariableOp"
     node.input.append(handle.name)
     return [assign.name]

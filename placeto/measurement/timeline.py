@@ -1,7 +1,6 @@
 """A measured step beside the simulated one, as Chrome-trace JSON (https://ui.perfetto.dev)."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from placeto.measurement.measured import Measurement
@@ -9,7 +8,6 @@ from placeto.measurement.trace import Trace, read_trace
 from placeto.problem import PlacementProblem
 from placeto.simulation import Schedule
 from placeto.simulation.timeline import Event, span, timeline, track_names
-from placeto.support.files import write_json
 
 DEVICES, CHANNELS = 3, 4
 
@@ -46,17 +44,6 @@ def side_by_side(
         "traced_step_seconds": trace.seconds,
     }
     return document
-
-
-def save_side_by_side(
-    problem: PlacementProblem, schedule: Schedule, measurement: Measurement, path: str | Path
-) -> None:
-    """Writes both steps as a Chrome-trace file (`.json` or `.json.gz`).
-
-    Raises:
-        PlacetoError: see `side_by_side`, or the file cannot be written.
-    """
-    write_json(path, side_by_side(problem, schedule, measurement))
 
 
 def _measured_events(problem: PlacementProblem, trace: Trace) -> list[Event]:

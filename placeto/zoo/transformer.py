@@ -55,15 +55,54 @@ def transformer(
     # The same deviation as BERT's, 0.02.
     variables = uniform_variables(_shapes(layers, hidden, vocabulary), 0.02 * 3**0.5)
 
+    each = hidden // heads
+
+    def dense(name: str, rows: Any) -> Any:
+        kernel, bias = variables[f"{name}/kernel"], variables[f"{name}/bias"]
+        return tf.nn.bias_add(tf.matmul(rows, kernel), bias)
+
+    def norm(name: str, rows: Any) -> Any:
+        """Layer normalization of Ba et al. 2016, arXiv:1607.06450."""
+        mean, variance = tf.nn.moments(rows, axes=[1], keepdims=True)
+        scale, offset = variables[f"{name}/norm/scale"], variables[f"{name}/norm/offset"]
+        return tf.nn.batch_normalization(rows, mean, variance, offset, scale, _EPSILON)
+
+    def split(name: str, rows: Any) -> Any:
+        """(batch, heads, length, each)."""
+        heads_apart = tf.reshape(dense(name, rows), (-1, length, heads, each))
+        return tf.transpose(heads_apart, (0, 2, 1, 3))
+
+    def attention(name: str, rows: Any) -> Any:
+        query, key, value = (split(f"{name}/{part}", rows) for part in ("query", "key", "value"))
+        scores = tf.matmul(query * each**-0.5, key, transpose_b=True)
+        answers = tf.transpose(tf.matmul(tf.nn.softmax(scores), value), (0, 2, 1, 3))
+        return dense(f"{name}/output", tf.reshape(answers, (-1, hidden)))
+
     def loss(words: Any, segments: Any, positions: Any, wanted: Any) -> Any:
         with tf.name_scope("embedding/"):
             total = _taken(variables["embedding/words"], words)
             total += _taken(variables["embedding/segments"], segments)
             total += variables["embedding/positions"][:length]
-            rows = _norm(variables, "embedding", tf.reshape(total, (batch * length, hidden)))
+            rows = norm("embedding", tf.reshape(total, (batch * length, hidden)))
         for layer in range(layers):
-            rows = _layer(variables, f"encoder/layer_{layer}", rows, length, heads)
-        return _loss(variables, rows, length, positions, wanted)
+            part = f"encoder/layer_{layer}/attention"
+            with tf.name_scope(f"{part}/"):
+                rows = norm(part, rows + attention(part, rows))
+            part = f"encoder/layer_{layer}/feed_forward"
+            with tf.name_scope(f"{part}/"):
+                wide = tf.nn.gelu(dense(f"{part}/wide", rows))
+                rows = norm(part, rows + dense(f"{part}/narrow", wide))
+        with tf.name_scope("softmax/"):
+            start = tf.range(0, batch * length, length)[:, tf.newaxis]
+            asked = _taken(rows, tf.reshape(start + positions, (batch * masked,)))
+            guess = norm("softmax", tf.nn.gelu(dense("softmax/dense", asked)))
+            logits = tf.nn.bias_add(
+                tf.matmul(guess, variables["embedding/words"], transpose_b=True),
+                variables["softmax/bias"],
+            )
+            return tf.reduce_mean(
+                tf.nn.sparse_softmax_cross_entropy_with_logits(tf.reshape(wanted, (-1,)), logits)
+            )
 
     inputs = [tf.TensorSpec((batch, length), tf.int32, name) for name in ("words", "segments")]
     inputs += [tf.TensorSpec((batch, masked), tf.int32, name) for name in ("positions", "wanted")]
@@ -117,55 +156,3 @@ def _taken(rows: Any, numbers: Any) -> Any:
         return found, gradient
 
     return taken(tf.convert_to_tensor(rows))
-
-
-def _layer(variables: dict[str, Any], name: str, rows: Any, length: int, heads: int) -> Any:
-    part = f"{name}/attention"
-    with tf.name_scope(f"{part}/"):
-        answer = _attention(variables, part, rows, length, heads)
-        rows = _norm(variables, part, rows + answer)
-    part = f"{name}/feed_forward"
-    with tf.name_scope(f"{part}/"):
-        wide = tf.nn.gelu(_dense(variables, f"{part}/wide", rows))
-        return _norm(variables, part, rows + _dense(variables, f"{part}/narrow", wide))
-
-
-def _attention(variables: dict[str, Any], name: str, rows: Any, length: int, heads: int) -> Any:
-    hidden = rows.shape[1]
-    each = hidden // heads
-
-    def split(part: str) -> Any:
-        """(batch, heads, length, each)."""
-        dense = _dense(variables, f"{name}/{part}", rows)
-        return tf.transpose(tf.reshape(dense, (-1, length, heads, each)), (0, 2, 1, 3))
-
-    query, key, value = split("query"), split("key"), split("value")
-    scores = tf.matmul(query * each**-0.5, key, transpose_b=True)
-    answers = tf.transpose(tf.matmul(tf.nn.softmax(scores), value), (0, 2, 1, 3))
-    return _dense(variables, f"{name}/output", tf.reshape(answers, (-1, hidden)))
-
-
-def _loss(variables: dict[str, Any], rows: Any, length: int, positions: Any, wanted: Any) -> Any:
-    batch, masked = positions.shape
-    with tf.name_scope("softmax/"):
-        start = tf.range(0, batch * length, length)[:, tf.newaxis]
-        asked = _taken(rows, tf.reshape(start + positions, (batch * masked,)))
-        guess = _norm(variables, "softmax", tf.nn.gelu(_dense(variables, "softmax/dense", asked)))
-        logits = tf.nn.bias_add(
-            tf.matmul(guess, variables["embedding/words"], transpose_b=True),
-            variables["softmax/bias"],
-        )
-        return tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(tf.reshape(wanted, (-1,)), logits)
-        )
-
-
-def _dense(variables: dict[str, Any], name: str, rows: Any) -> Any:
-    return tf.nn.bias_add(tf.matmul(rows, variables[f"{name}/kernel"]), variables[f"{name}/bias"])
-
-
-def _norm(variables: dict[str, Any], name: str, rows: Any) -> Any:
-    """Layer normalization of Ba et al. 2016, arXiv:1607.06450."""
-    mean, variance = tf.nn.moments(rows, axes=[1], keepdims=True)
-    scale, offset = variables[f"{name}/norm/scale"], variables[f"{name}/norm/offset"]
-    return tf.nn.batch_normalization(rows, mean, variance, offset, scale, _EPSILON)
