@@ -16,7 +16,7 @@ from benchmarks.markdown import table
 from benchmarks.processes import processor_seconds
 from placeto import load_cluster
 from placeto.measurement import Effort, Runtime
-from placeto.measurement.calibration.exchange import Exchange
+from placeto.measurement.calibration.channels import Exchange
 from placeto.measurement.calibration.machine import machine
 from placeto.support.units import format_bytes
 

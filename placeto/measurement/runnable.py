@@ -16,21 +16,13 @@ from placeto.support.files import read_bytes, user_cache
 
 @dataclass(frozen=True)
 class Runnable:
-    """A training step that TensorFlow can run.
+    """A training step that TensorFlow can run."""
 
-    Attributes:
-        path: its GraphDef, serialized, maybe gzip-compressed.
-        sha256: of the GraphDef before compression.
-        fetches: tensors that the step computes, as `op:port`.
-        targets: ops that must run besides.
-        initializer: the op that sets all variables.
-    """
-
-    path: Path
-    sha256: str
-    fetches: tuple[str, ...]
-    targets: tuple[str, ...]
-    initializer: str
+    path: Path  # its GraphDef, serialized, maybe gzip-compressed
+    sha256: str  # of the GraphDef before compression
+    fetches: tuple[str, ...]  # tensors that the step computes, as `op:port`
+    targets: tuple[str, ...]  # ops that must run besides
+    initializer: str  # the op that sets all variables
 
 
 def find_runnable(graph: ComputationGraph) -> Runnable:

@@ -62,23 +62,14 @@ class RuntimeSettings:
 
 @dataclass(frozen=True)
 class Task:
-    """One process that runs devices.
-
-    Attributes:
-        job: of TensorFlow's cluster.
-        number: of the task in its job.
-        cores: those that the process is pinned to; None if it is not.
-        num_cores: threads that it is given.
-        num_cpu_devices: CPU devices in it.
-        memory_bytes: of its devices together; None where some are not CPUs, whose own memory
-            limits them.
-    """
+    """One process that runs devices: a task of TensorFlow's cluster, numbered in its job."""
 
     job: str
     number: int
-    cores: tuple[int, ...] | None
-    num_cores: int
+    cores: tuple[int, ...] | None  # those that the process is pinned to; None if it is not
+    num_cores: int  # threads that it is given
     num_cpu_devices: int
+    # Of its devices together; None where some are not CPUs, whose own memory limits them.
     memory_bytes: int | None
 
     @property

@@ -26,54 +26,31 @@ _STREAMS = "/stream:all"
 
 @dataclass(frozen=True)
 class OpRun:
-    """One run of an op on a device.
-
-    Attributes:
-        op: its name.
-        type: of the op that ran, such as `Relu`; TensorFlow may have put in one of its own.
-        device: its number.
-        begin: seconds since the step's first event, when the executor took it up.
-        end: seconds, when its outputs were stored.
-        seconds: what its kernel took.
-    """
+    """One run of an op on a device; instants are seconds since the step's first event."""
 
     op: str
-    type: str
+    type: str  # of the op that ran, such as `Relu`; TensorFlow may have put in one of its own
     device: int
-    begin: float
-    end: float
-    seconds: float
+    begin: float  # when the executor took it up
+    end: float  # when its outputs were stored
+    seconds: float  # what its kernel took
 
 
 @dataclass(frozen=True)
 class Received:
-    """One tensor that came from another process.
+    """One tensor that came from another process; instants are as those of an `OpRun`."""
 
-    Attributes:
-        producer: name of the op whose output it is.
-        source: number of the device it came from.
-        destination: number of the device that it came to.
-        num_bytes: as sent.
-        begin: seconds since the step's first event, when the sender had it.
-        end: seconds, when it was there.
-    """
-
-    producer: str
-    source: int
-    destination: int
+    producer: str  # the op whose output it is
+    source: int  # device
+    destination: int  # device
     num_bytes: int
-    begin: float
-    end: float
+    begin: float  # when the sender had it
+    end: float  # when it was there
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A traced step.
-
-    Attributes:
-        ops: runs of ops, by `begin`; those of ops which the runtime added are among them.
-        received: tensors, by `begin`.
-    """
+    """A traced step: runs of ops, of those that the runtime added too, and tensors; by `begin`."""
 
     ops: Sequence[OpRun]
     received: Sequence[Received]

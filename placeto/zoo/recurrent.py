@@ -22,16 +22,10 @@ def lstm(
 ) -> tuple[Any, Any]:
     """One step of an LSTM cell of weights `name/kernel` and `name/bias`.
 
-    Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000.
-
-    Args:
-        variables: the kernel is (width of all inputs + hidden, 4 * hidden).
-        name: the layer's name.
-        inputs: (batch, width) tensors that the cell sees beside its own last output.
-        state: (batch, hidden) last output and last cell.
-
-    Returns:
-        (batch, hidden) output and cell.
+    Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000. The kernel is (width
+    of all inputs + hidden, 4 * hidden). Beside its own last output the cell sees `inputs`, of
+    (batch, width) each; `state` is the (batch, hidden) last output and last cell. Returned are the
+    new ones.
     """
     output, cell = state
     gates = tf.nn.bias_add(

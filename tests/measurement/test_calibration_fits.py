@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, Device
-from placeto.measurement.calibration.channels import EXCHANGES, fit_channel, fit_channels
-from placeto.measurement.calibration.exchange import Exchange, Sample
-from placeto.measurement.calibration.launch import KindRun, StepOverheads, fit_overheads
+from placeto.measurement.calibration.channels import (
+    EXCHANGES,
+    Exchange,
+    Sample,
+    fit_channel,
+    fit_channels,
+)
+from placeto.measurement.calibration.profile import KindRun, StepOverheads, fit_overheads
 from placeto.simulation import step_times
 
 BANDWIDTHS = st.floats(1e8, 1e11)

@@ -14,16 +14,17 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import single_devices
-from placeto.measurement.calibration.channels import EXCHANGES, fit_channels
-from placeto.measurement.calibration.exchange import Exchange, Sample
-from placeto.measurement.calibration.launch import (
+from placeto.measurement.calibration.channels import EXCHANGES, Exchange, Sample, fit_channels
+from placeto.measurement.calibration.machine import machine
+from placeto.measurement.calibration.profile import (
     KindRun,
+    Profile,
     StepOverheads,
+    confirm,
     fit_overheads,
+    profile,
     run_of_kind,
 )
-from placeto.measurement.calibration.machine import machine
-from placeto.measurement.calibration.profile import Profile, confirm, profile
 from placeto.measurement.measured import Effort
 from placeto.measurement.runnable import Runnable
 from placeto.measurement.runtime import Runtime
@@ -147,7 +148,8 @@ def calibrate(
             confirm(device_kinds, profiles, partial(seconds_again, row), partial(profiled, row))
             for row, profiles in enumerate(first)
         ]
-    kinds = calibrated_kinds(cluster)
+    prefix = cluster.name.removesuffix(_SUFFIX) + "-"
+    kinds = {kind: prefix + kind.removeprefix(prefix) for kind in cluster.kinds}
     runs: dict[str, list[KindRun]] = {}
     launches: dict[str, StepOverheads] = {}
     for kind in cluster.kinds:
@@ -197,12 +199,6 @@ def calibrate(
 def calibrated_name(cluster: Cluster) -> str:
     """What the cluster is called once it is measured."""
     return cluster.name.removesuffix(_SUFFIX) + _SUFFIX
-
-
-def calibrated_kinds(cluster: Cluster) -> dict[str, str]:
-    """Device kind -> what the kind is called that was measured."""
-    prefix = cluster.name.removesuffix(_SUFFIX) + "-"
-    return {kind: prefix + kind.removeprefix(prefix) for kind in cluster.kinds}
 
 
 def without_inputs(graph: ComputationGraph) -> ComputationGraph:
