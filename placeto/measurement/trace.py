@@ -58,7 +58,7 @@ class Trace:
     @property
     def seconds(self) -> float:
         """From the step's first event to its last."""
-        return max(each.end for each in (*self.ops, *self.received))
+        return max([run.end for run in self.ops] + [each.end for each in self.received])
 
 
 def read_trace(data: bytes, devices: Sequence[str]) -> Trace:
