@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import yaml
 from msgspec import Meta, field
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from placeto.support.bundle import find
@@ -203,8 +204,8 @@ class DeviceDocument(Document, forbid_unknown_fields=True):
 
     name: str
     kind: str
-    memory: Quantity
-    launch_overhead: Quantity = 0
+    memory_bytes: Quantity = field(name="memory")
+    launch_overhead_seconds: Quantity = field(name="launch_overhead", default=0)
     tensorflow: str | None = None
     cores: Annotated[int, Meta(ge=1)] | None = None
 
@@ -213,12 +214,21 @@ class ChannelDocument(Document, forbid_unknown_fields=True):
     """A channel of a cluster file, see `Channel`."""
 
     name: str
-    sources: list[str] = field(name="from")
-    destinations: list[str] = field(name="to")
+    sources: tuple[str, ...] = field(name="from")
+    destinations: tuple[str, ...] = field(name="to")
     bandwidth: Quantity
-    latency: Quantity = 0
-    overhead: Quantity = 0
+    latency_seconds: Quantity = field(name="latency", default=0)
+    overhead_seconds: Quantity = field(name="overhead", default=0)
     multicast: bool = False
+
+
+_UNITS = {
+    "memory_bytes": "bytes",
+    "launch_overhead_seconds": "seconds",
+    "bandwidth": "bytes/second",
+    "latency_seconds": "seconds",
+    "overhead_seconds": "seconds",
+}
 
 
 class ClusterDocument(Document, forbid_unknown_fields=True):
@@ -268,33 +278,19 @@ def save_cluster(cluster: Cluster, path: str | Path) -> None:
 
 def to_document(cluster: Cluster) -> dict[str, Any]:
     """The cluster as the document of a cluster file, quantities as numbers in SI units."""
-    devices = [
-        {
-            "name": device.name,
-            "kind": device.kind,
-            "memory": device.memory_bytes,
-            "launch_overhead": device.launch_overhead_seconds,
-        }
-        | ({} if device.tensorflow is None else {"tensorflow": device.tensorflow})
-        | ({} if device.cores is None else {"cores": device.cores})
-        for device in cluster.devices
-    ]
-    channels = [
-        {
-            "name": channel.name,
-            "from": list(channel.sources),
-            "to": list(channel.destinations),
-            "bandwidth": channel.bandwidth,
-            "latency": channel.latency_seconds,
-            "overhead": channel.overhead_seconds,
-            "multicast": channel.multicast,
-        }
-        for channel in cluster.channels
-    ]
     document = {"name": cluster.name, "source": cluster.source}
     if cluster.launch is not None:
         document["launch"] = launch_document(cluster.launch)
-    return document | {"devices": devices, "channels": channels}
+    return document | {
+        "devices": [_entry(DeviceDocument, device) for device in cluster.devices],
+        "channels": [_entry(ChannelDocument, channel) for channel in cluster.channels],
+    }
+
+
+def _entry(kind: type[Document], value: Device | Channel) -> dict[str, Any]:
+    """A device or a channel as a cluster file has it, without what is None."""
+    pairs = zip(kind.__struct_encode_fields__, vars(value).values(), strict=True)
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in pairs if v is not None}
 
 
 def from_document(document: Any, where: str) -> Cluster:
@@ -309,10 +305,11 @@ def from_document(document: Any, where: str) -> Cluster:
     """
     read = from_value(document, ClusterDocument, where)
     devices = tuple(
-        _device(entry, f"{where}: devices[{index}]") for index, entry in enumerate(read.devices)
+        Device(**_values(entry, f"{where}: devices[{index}]"))
+        for index, entry in enumerate(read.devices)
     )
     channels = tuple(
-        _channel(entry, f"{where}: channels[{index}]")
+        Channel(**_values(entry, f"{where}: channels[{index}]"))
         for index, entry in enumerate(read.channels or ())
     )
     launch = read_launch(read.launch, f"{where}: launch")
@@ -322,32 +319,19 @@ def from_document(document: Any, where: str) -> Cluster:
         raise PlacetoError(f"{where}: {error}") from error
 
 
-def _device(entry: DeviceDocument, where: str) -> Device:
-    memory = parse_quantity(entry.memory, "bytes", f"{where}: memory")
-    if memory >= 2**62:
-        raise PlacetoError(f"{where}: memory is {entry.memory!r}, expected less than 2**62 bytes")
-    return Device(
-        name=entry.name,
-        kind=entry.kind,
-        memory_bytes=int(memory),
-        launch_overhead_seconds=parse_quantity(
-            entry.launch_overhead, "seconds", f"{where}: launch_overhead"
-        ),
-        tensorflow=entry.tensorflow,
-        cores=entry.cores,
-    )
-
-
-def _channel(entry: ChannelDocument, where: str) -> Channel:
-    return Channel(
-        name=entry.name,
-        sources=tuple(entry.sources),
-        destinations=tuple(entry.destinations),
-        bandwidth=parse_quantity(entry.bandwidth, "bytes/second", f"{where}: bandwidth"),
-        latency_seconds=parse_quantity(entry.latency, "seconds", f"{where}: latency"),
-        overhead_seconds=parse_quantity(entry.overhead, "seconds", f"{where}: overhead"),
-        multicast=entry.multicast,
-    )
+def _values(entry: DeviceDocument | ChannelDocument, where: str) -> dict[str, Any]:
+    """The fields of a device or a channel, quantities in SI units."""
+    values: dict[str, Any] = asdict(entry)
+    for name, key in zip(values, entry.__struct_encode_fields__, strict=True):
+        if name in _UNITS:
+            values[name] = parse_quantity(values[name], _UNITS[name], f"{where}: {key}")
+        if name == "memory_bytes":
+            if values[name] >= 2**62:
+                raise PlacetoError(
+                    f"{where}: memory is {getattr(entry, name)!r}, expected less than 2**62 bytes"
+                )
+            values[name] = int(values[name])
+    return values
 
 
 def _check_finite(value: float, where: str) -> None:

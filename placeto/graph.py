@@ -12,7 +12,7 @@ import numpy as np
 from placeto.support.arrays import Floats, Ints
 from placeto.support.bundle import find
 from placeto.support.columns import LARGEST, check_length, real, strings, whole
-from placeto.support.dags import levels, topological_order
+from placeto.support.dags import compressed, levels, topological_order
 from placeto.support.documents import Document, check_format, from_value, read_document
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
@@ -171,6 +171,11 @@ class ComputationGraph:
         return self.tensor_producer[self.edge_tensor], self.edge_consumer
 
     @cached_property
+    def inputs(self) -> tuple[Ints, Ints]:
+        """Compressed rows of each op's edges: start (num_ops + 1,), edges (num_edges,)."""
+        return compressed(self.num_ops, self.edge_consumer, np.arange(self.num_edges))
+
+    @cached_property
     def topological_order(self) -> Ints:
         """(num_ops,) ops so that producers come before consumers; lowest number first."""
         sources, targets = self.op_edges
@@ -239,32 +244,37 @@ class GraphDocument(Document, kw_only=True):
     edges: EdgeColumns
 
 
+# Fields of a graph by table and key of its file.
+_TABLES = {
+    "ops": {
+        "name": "op_names",
+        "type": "op_types",
+        "param_bytes": "param_bytes",
+        "temp_bytes": "temp_bytes",
+        "colocation": "colocation",
+        "flops": "flops",
+    },
+    "tensors": {"producer": "tensor_producer", "bytes": "tensor_bytes"},
+    "edges": {"tensor": "edge_tensor", "consumer": "edge_consumer"},
+}
+
+
 def to_document(graph: ComputationGraph) -> dict[str, Any]:
     """The graph as the columnar JSON document of a graph file."""
+    tables = {
+        table: {key: _listed(getattr(graph, name)) for key, name in columns.items()}
+        for table, columns in _TABLES.items()
+    }
     seconds = {
         kind: [None if value == np.inf else value for value in column.tolist()]
         for kind, column in graph.op_seconds.items()
     }
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": graph.name,
-        "meta": dict(graph.meta),
-        "ops": {
-            "name": list(graph.op_names),
-            "type": list(graph.op_types),
-            "param_bytes": graph.param_bytes.tolist(),
-            "temp_bytes": graph.temp_bytes.tolist(),
-            "colocation": graph.colocation.tolist(),
-            "flops": graph.flops.tolist(),
-        },
-        "op_seconds": seconds,
-        "tensors": {
-            "producer": graph.tensor_producer.tolist(),
-            "bytes": graph.tensor_bytes.tolist(),
-        },
-        "edges": {"tensor": graph.edge_tensor.tolist(), "consumer": graph.edge_consumer.tolist()},
-    }
+    document = {"format": FORMAT, "version": VERSION, "name": graph.name, "meta": dict(graph.meta)}
+    return document | {"ops": tables.pop("ops"), "op_seconds": seconds} | tables
+
+
+def _listed(column: Any) -> list[Any]:
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
 
 
 def from_document(document: Any, where: str, folder: Path | None = None) -> ComputationGraph:
@@ -303,33 +313,19 @@ def load_graph(source: str | Path) -> ComputationGraph:
 
 
 def _graph(document: GraphDocument, where: str, folder: Path | None) -> ComputationGraph:
-    # Lists, of which the graph makes arrays.
-    ops: Any = document.ops
-    tensors: Any = document.tensors
-    edges: Any = document.edges
+    fields = {
+        name: getattr(getattr(document, table), key)
+        for table, columns in _TABLES.items()
+        for key, name in columns.items()
+    }
+    fields["op_seconds"] = {
+        kind: np.array([np.inf if value is None else value for value in column], dtype=np.float64)
+        for kind, column in document.op_seconds.items()
+    }
     try:
-        return ComputationGraph(
-            name=document.name,
-            op_names=ops.name,
-            op_types=ops.type,
-            op_seconds={kind: _seconds(column) for kind, column in document.op_seconds.items()},
-            tensor_producer=tensors.producer,
-            tensor_bytes=tensors.bytes,
-            edge_tensor=edges.tensor,
-            edge_consumer=edges.consumer,
-            param_bytes=ops.param_bytes,
-            temp_bytes=ops.temp_bytes,
-            flops=ops.flops,
-            colocation=ops.colocation,
-            meta=document.meta,
-            folder=folder,
-        )
+        return ComputationGraph(name=document.name, meta=document.meta, folder=folder, **fields)
     except PlacetoError as error:
         raise PlacetoError(f"{where}: {error}") from error
-
-
-def _seconds(column: list[float | None]) -> Floats:
-    return np.array([np.inf if value is None else value for value in column], dtype=np.float64)
 
 
 def _equal(value: Any, other: Any) -> bool:

@@ -41,7 +41,7 @@ def simulation_speed(name: str, grouping: str) -> dict[str, Any]:
     graph = load(name)
     problem = PlacementProblem(graph, load_cluster(CLUSTER), grouping)
     large = graph.num_ops >= LARGE
-    _ = problem.arrays
+    _ = problem.arrays, graph.inputs
     compiling = in_turn({"compile": partial(compile_problem, problem)}, 3)["compile"]
     rng = np.random.default_rng(0)
     randoms = [random_placement(problem, rng) for _ in range(4 if large else 16)]

@@ -64,13 +64,10 @@ def allowed_classes(allowed: Bools, classes: Classes) -> Bools:
 
 
 def relax(problem: PlacementProblem, allowed: Bools, pairs: tuple[Ints, Ints]) -> Relaxed:
-    """The relaxed problem.
+    """The relaxed problem, of (num_groups, num_devices) where groups may be.
 
-    Args:
-        problem: what is placed.
-        allowed: (num_groups, num_devices) where groups may be.
-        pairs: ops of one group, first and second, two (n,) arrays: the second starts when the
-            device is free of the first, whatever the placement.
+    Pairs are ops of one group, first and second, two (n,) arrays: the second starts when the device
+    is free of the first, whatever the placement.
     """
     graph, num_ops = problem.graph, problem.graph.num_ops
     classes = device_classes(problem)
@@ -78,8 +75,7 @@ def relax(problem: PlacementProblem, allowed: Bools, pairs: tuple[Ints, Ints]) -
     target = np.concatenate([graph.edge_consumer, pairs[1]])
     size = np.concatenate([graph.tensor_bytes[graph.edge_tensor], np.zeros_like(pairs[0])])
     order = topological_order(num_ops, source, target)
-    position = np.empty(num_ops, dtype=np.int64)
-    position[order] = np.arange(num_ops)
+    position = np.argsort(order)
     key, index = np.unique(position[target] * num_ops + position[source], return_inverse=True)
     largest = np.zeros(len(key))
     np.maximum.at(largest, index, size)
@@ -124,10 +120,9 @@ def _moves(problem: PlacementProblem, classes: Classes) -> tuple[Floats, Floats]
     """Least seconds a byte and least latency between classes."""
     count = len(classes.size)
     rate, latency = np.full((2, count, count), np.inf)
-    between = problem.cluster.channel_between
-    for source, destination in np.argwhere(between >= 0):
-        channel = problem.cluster.channels[between[source, destination]]
-        pair = classes.of_device[source], classes.of_device[destination]
-        rate[pair] = min(rate[pair], 1 / channel.bandwidth)
-        latency[pair] = min(latency[pair], channel.latency_seconds)
+    source, target = np.nonzero(problem.arrays.channel_between >= 0)
+    channel = problem.arrays.channel_between[source, target]
+    pairs = classes.of_device[source], classes.of_device[target]
+    np.minimum.at(rate, pairs, 1 / problem.arrays.bandwidth[channel])
+    np.minimum.at(latency, pairs, problem.arrays.latency[channel])
     return np.where(np.isfinite(rate), rate, 0.0), latency

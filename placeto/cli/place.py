@@ -5,7 +5,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from placeto.bounds.joins import join_heads
+from placeto.bounds.heads import join_heads
 from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import (
     File,
@@ -32,7 +32,7 @@ from placeto.placers.registry import find_placer, with_policy
 from placeto.reports.rows import CandidateRow, baseline, device_rows, placement_row
 from placeto.reports.tables import candidates_table, device_table, placement_table
 from placeto.simulation import simulate
-from placeto.simulation.first import compile_kernel
+from placeto.simulation.simulate import compile_kernel
 from placeto.simulation.timeline import save_timeline
 from placeto.support.beside import compile_beside
 from placeto.support.errors import PlacetoError

@@ -4,8 +4,7 @@ import numpy as np
 
 from placeto.envs.features.devices import Schedules
 from placeto.problem import PlacementProblem
-from placeto.simulation import EvaluatedBatch, Evaluator, simulate_many
-from placeto.simulation.run import Columns
+from placeto.simulation import EvaluatedBatch, Evaluator, Outcomes, simulate_many
 from placeto.support.arrays import Bools, Features, Ints
 
 
@@ -17,16 +16,11 @@ class ScheduledBatch(EvaluatedBatch):
 
     def __init__(self, problem: PlacementProblem, batch: int, evaluate: Evaluator) -> None:
         super().__init__(problem, batch, evaluate)
-        outcomes = self.outcomes
         self._schedules = Schedules(problem, batch)
-        self._simulated = Columns(outcomes.step_time, outcomes.peak_memory, outcomes.group_start)
         self._simulates = evaluate is simulate_many
+        self._simulated = self.outcomes
         if not self._simulates:
-            self._simulated = Columns(
-                np.zeros_like(outcomes.step_time),
-                np.zeros_like(outcomes.peak_memory),
-                np.zeros_like(outcomes.group_start),
-            )
+            self._simulated = Outcomes(*map(np.zeros_like, self.outcomes))
 
     def place(self, rows: Ints, many: Ints) -> None:
         """Gives some rows other placements; see `EvaluatedBatch`."""

@@ -5,7 +5,7 @@ import numpy as np
 from placeto.envs import generator
 from placeto.envs.features.devices import DEVICE_FEATURES, Schedules
 from placeto.grouping import group_ops
-from placeto.simulation.run import Columns
+from placeto.simulation import Outcomes
 from placeto.support.beside import done
 
 
@@ -20,7 +20,7 @@ def compile_all() -> None:
     groups = np.zeros((1, problem.num_groups))
     schedules.write(
         nothing,
-        Columns(np.zeros(1), ints, groups),
+        Outcomes(np.zeros(1), ints, groups, np.zeros(1, dtype=bool)),
         ints[:, 0].copy(),
         groups.astype(bool),
         ints[:, 0].copy(),

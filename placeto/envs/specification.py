@@ -21,7 +21,7 @@ from placeto.heuristics.initial import InitialPlacement
 from placeto.measurement import MeasuringEvaluator
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
-from placeto.simulation.first import compile_kernel
+from placeto.simulation.simulate import compile_kernel
 from placeto.support.beside import compile_beside
 from placeto.support.errors import PlacetoError
 

@@ -15,10 +15,8 @@ from placeto.search.proposals import (
     no_opinion,
     propose_guided,
 )
-from placeto.simulation.compiled import Compiled
 from placeto.simulation.kernel import advance
-from placeto.simulation.run import read
-from placeto.simulation.state import OPS, State, begin, view
+from placeto.simulation.state import OPS, Compiled, State, begin, read, view
 from placeto.support.arrays import Floats, Int32s, Ints
 from placeto.support.jit import inner, njit
 

@@ -26,9 +26,8 @@ from placeto.search.incumbent import Incumbent
 from placeto.search.moves import neighbourhood
 from placeto.search.settings import SearchConfig
 from placeto.simulation import Outcomes
-from placeto.simulation.compiled import Buffers
 from placeto.simulation.reduction import compiled
-from placeto.simulation.state import buffers
+from placeto.simulation.state import Buffers, buffers
 from placeto.support.arrays import Ints
 from placeto.support.units import format_seconds
 

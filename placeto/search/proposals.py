@@ -15,8 +15,7 @@ from placeto.envs.features.pairs import (
 from placeto.models.placeto.play import CompiledPolicy, distinct
 from placeto.models.placeto.scoring import score
 from placeto.search.moves import NUM_MOVES, Move, Neighbourhood, move_around
-from placeto.simulation.compiled import Compiled
-from placeto.simulation.state import State
+from placeto.simulation.state import Compiled, State
 from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.jit import inner
 

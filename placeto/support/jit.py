@@ -98,20 +98,18 @@ def call_at(typing: Any, address: Any, arguments: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def cut(typing: Any, array: Any, size: Any) -> Any:
-    """The first `size` entries of an array in a row, which must have them, and the rest.
+def cut(typing: Any, array: Any, sizes: Any) -> Any:
+    """Arrays of these sizes, one behind the other in an array, which must have their sum.
 
     numba's slices ask for a step and for ends outside of the array, which is a hundred times the
     code.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = signature.args[0]
+        kind, parts = signature.args[0], []
         whole = make_array(kind)(context, builder, values[0])
-        count = values[1]
-        rest = builder.sub(builder.extract_value(whole.shape, 0), count)
-        parts = []
-        for data, length in ((whole.data, count), (builder.gep(whole.data, [count]), rest)):
+        data = whole.data
+        for length in cgutils.unpack_tuple(builder, values[1], len(sizes)):
             part = make_array(kind)(context, builder)
             populate_array(
                 part,
@@ -123,10 +121,11 @@ def cut(typing: Any, array: Any, size: Any) -> Any:
                 parent=whole.parent,
             )
             parts.append(part._getvalue())
-        pair = context.make_tuple(builder, signature.return_type, parts)
-        return impl_ret_borrowed(context, builder, signature.return_type, pair)
+            data = builder.gep(data, [length])
+        found = context.make_tuple(builder, signature.return_type, parts)
+        return impl_ret_borrowed(context, builder, signature.return_type, found)
 
-    return types.UniTuple(array, 2)(array, types.int64), generate
+    return types.UniTuple(array, len(sizes))(array, sizes), generate
 
 
 def _wide(kind: Any) -> Any:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto.bounds.machine import one_machine
+from placeto.bounds.heads import one_machine
 
 NUMBERS = st.integers(0, 9).map(float)
 

@@ -13,8 +13,7 @@ from placeto.search.moves import Move, neighbourhood
 from placeto.search.proposals import GUIDED
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.run import read
-from placeto.simulation.state import OPS, begin, buffers, view
+from placeto.simulation.state import OPS, begin, buffers, read, view
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.compiled import from_python
 from tests.models.placeto.pairs import drawn_policy, guide_of

@@ -19,10 +19,9 @@ from placeto.envs.features.pairs import (
     observe,
 )
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.reduction import compiled
-from placeto.simulation.run import Columns, run_apart
-from placeto.simulation.state import buffers, view
+from placeto.simulation.simulate import Outcomes, run_many
+from placeto.simulation.state import Buffers, Compiled, buffers, view
 from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.beside import wait_for
 from placeto.support.jit import njit
@@ -63,7 +62,7 @@ class Schedules:
             load=np.zeros((batch, problem.num_devices, 2)),
         )
 
-    def simulate(self, rows: Ints, devices: Ints, columns: Columns) -> None:
+    def simulate(self, rows: Ints, devices: Ints, columns: Outcomes) -> None:
         """Simulates the placements of some rows, whose schedules are kept.
 
         Args:
@@ -71,13 +70,13 @@ class Schedules:
             devices: (batch, num_groups).
             columns: (batch, …) filled in these rows.
         """
-        run_apart(self._compiled, rows, devices, self._states, columns)
+        run_many(self._compiled, rows, devices, self._states, columns, apart=True)
         self._kept.surveyed[rows] = False
 
     def write(
         self,
         rows: Ints,
-        columns: Columns,
+        columns: Outcomes,
         current: Ints,
         visited: Bools,
         taken: Ints,
@@ -101,7 +100,13 @@ class Schedules:
 
 @njit(cache=True, parallel=True)
 def _observe_over_cores(
-    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
+    c: Compiled,
+    w: GroupIndex,
+    rows: Ints,
+    states: Buffers,
+    columns: Outcomes,
+    kept: Kept,
+    told: Any,
 ) -> None:  # pragma: no cover
     for index in prange(len(rows)):
         observe_devices(c, w, rows[index : index + 1], states, columns, kept, told)
@@ -109,7 +114,13 @@ def _observe_over_cores(
 
 @njit(cache=True)
 def observe_devices(
-    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
+    c: Compiled,
+    w: GroupIndex,
+    rows: Ints,
+    states: Buffers,
+    columns: Outcomes,
+    kept: Kept,
+    told: Any,
 ) -> None:  # pragma: no cover
     """Writes the device features of some rows, one after the other; see `Schedules.write`."""
     current, visited, taken, written = told
@@ -124,8 +135,8 @@ def observe_devices(
             busy_profile(c, w, s, seconds, kept.busy[row], kept.load[row])
             kept.surveyed[row] = True
         observe(
-            c, w, s, seconds, columns.peak[row], kept.busy[row], kept.load[row], current[row],
-            visited[row, :num_groups], taken[row] >= num_groups, pairs, groups,
+            c, w, s, seconds, columns.peak_memory[row], kept.busy[row], kept.load[row],
+            current[row], visited[row, :num_groups], taken[row] >= num_groups, pairs, groups,
         )  # fmt: skip
         for device in range(written.shape[1]):
             for feature in range(PAIR_FEATURES):

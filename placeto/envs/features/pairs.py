@@ -17,31 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import (
-    BUNDLE_ROW,
-    BUNDLED,
-    CROSSES,
-    CROSSING_ROW,
-    FIRST_BUNDLE,
-    GROUP,
-    OP_WORDS,
-    TENSOR,
-    TO_GROUP,
-    Compiled,
-)
+from placeto.simulation import columns as col
 from placeto.simulation.reduction import compiled
-from placeto.simulation.state import (
-    CHANNEL,
-    COPY,
-    COPY_ROW,
-    CROSSING,
-    NEXT_COPY,
-    NUM_TRANSFERS,
-    ON_DEVICE,
-    SENDER,
-    TRANSFER_ROW,
-    State,
-)
+from placeto.simulation.state import Compiled, State
 from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
@@ -128,18 +106,18 @@ def group_index(problem: PlacementProblem) -> GroupIndex:
     """How the groups of a problem hang together."""
     c = compiled(problem, kernel=False).compiled
     kept, groups = len(c.missing), problem.num_groups
-    op_rows = c.op_rows.reshape(-1, 2 * OP_WORDS).astype(np.int64)
-    crossing = c.crossing_rows.reshape(-1, CROSSING_ROW).astype(np.int64)
-    reader = c.bundle_rows.reshape(-1, BUNDLE_ROW)[:-1, TO_GROUP].astype(np.int64)
-    group = op_rows[:kept, GROUP]
-    producer = np.repeat(np.arange(kept), np.diff(op_rows[:, CROSSES]))
+    op_rows = c.op_rows.reshape(-1, 2 * col.OP_WORDS).astype(np.int64)
+    crossing = c.crossing_rows.reshape(-1, col.CROSSING_ROW).astype(np.int64)
+    reader = c.bundle_rows.reshape(-1, col.BUNDLE_ROW)[:-1, col.TO_GROUP].astype(np.int64)
+    group = op_rows[:kept, col.GROUP]
+    producer = np.repeat(np.arange(kept), np.diff(op_rows[:, col.CROSSES]))
     return GroupIndex(
         *compressed(groups, group, np.arange(kept)),
         *compressed(groups, reader, np.arange(len(reader))),
         *compressed(groups, group[producer], np.arange(len(producer))),
-        bundle_tensor=np.repeat(np.arange(len(producer)), np.diff(crossing[:, FIRST_BUNDLE])),
+        bundle_tensor=np.repeat(np.arange(len(producer)), np.diff(crossing[:, col.FIRST_BUNDLE])),
         producer=producer,
-        tensor_bytes=problem.graph.tensor_bytes[crossing[:-1, TENSOR]].astype(np.float64),
+        tensor_bytes=problem.graph.tensor_bytes[crossing[:-1, col.TENSOR]].astype(np.float64),
         group_seconds=problem.group_seconds,
         fastest=problem.group_seconds.min(axis=1),
         group_memory=problem.group_memory,
@@ -154,11 +132,12 @@ def path_shares(problem: PlacementProblem) -> Floats:
 
     Work is that of the fastest device, and the paths are shares of the graph's longest.
     """
-    graph, a = problem.graph, problem.arrays
+    graph = problem.graph
     seconds = problem.op_seconds.min(axis=1)
     before, after = np.zeros(graph.num_ops), seconds.copy()
-    producers = a.tensor_producer[a.edge_tensor[a.inputs]]
-    _longest_paths(graph.topological_order, seconds, a.input_start, producers, before, after)
+    start, inputs = graph.inputs
+    producers = graph.op_edges[0][inputs]
+    _longest_paths(graph.topological_order, seconds, start, producers, before, after)
     paths = np.stack([np.full(problem.num_groups, np.inf), np.zeros(problem.num_groups)], axis=1)
     np.minimum.at(paths[:, 0], problem.op_group, before)
     np.maximum.at(paths[:, 1], problem.op_group, after)
@@ -215,7 +194,7 @@ def busy_profile(
     load[:] = 0
     bin_seconds = step_time / BINS
     for op in range(len(c.missing)):
-        device = s.device_of[c.op_rows[2 * OP_WORDS * op + GROUP]]
+        device = s.device_of[c.op_rows[2 * col.OP_WORDS * op + col.GROUP]]
         seconds = c.op_seconds[num_kinds * op + c.device_kind[device]]
         if seconds > 0:
             part = min(int(s.op_start[op] / bin_seconds), BINS - 1)
@@ -229,16 +208,16 @@ def busy_profile(
     for device in range(len(busy)):
         for part in range(BINS):
             busy[device, part + 1] += busy[device, part]
-    for transfer in range(s.counts[NUM_TRANSFERS]):
-        row = TRANSFER_ROW * transfer
-        channel = s.transfers[row + CHANNEL]
-        size = w.tensor_bytes[s.transfers[row + CROSSING]]
+    for transfer in range(s.counts[col.NUM_TRANSFERS]):
+        row = col.TRANSFER_ROW * transfer
+        channel = s.transfers[row + col.CHANNEL]
+        size = w.tensor_bytes[s.transfers[row + col.CROSSING]]
         taken = (size / c.bandwidth[channel] + c.overhead[channel]) / step_time
-        load[s.transfers[row + SENDER], 0] += taken
-        copy = s.transfers[row + COPY]
+        load[s.transfers[row + col.SENDER], 0] += taken
+        copy = s.transfers[row + col.COPY]
         while copy >= 0:
-            load[s.copies[COPY_ROW * copy + ON_DEVICE], 1] += taken
-            copy = s.copies[COPY_ROW * copy + NEXT_COPY]
+            load[s.copies[col.COPY_ROW * copy + col.ON_DEVICE], 1] += taken
+            copy = s.copies[col.COPY_ROW * copy + col.NEXT_COPY]
 
 
 @inner(cache=True)
@@ -261,8 +240,8 @@ def first_start(c: Compiled, s: State, bundle: int) -> float:  # pragma: no cove
     """When the first consumer in a bundle starts, in seconds."""
     start = np.inf
     for index in range(
-        c.bundle_rows[BUNDLE_ROW * bundle + BUNDLED],
-        c.bundle_rows[BUNDLE_ROW * (bundle + 1) + BUNDLED],
+        c.bundle_rows[col.BUNDLE_ROW * bundle + col.BUNDLED],
+        c.bundle_rows[col.BUNDLE_ROW * (bundle + 1) + col.BUNDLED],
     ):
         start = min(start, s.op_start[c.bundled[index]])
     return start
@@ -273,8 +252,11 @@ def read_on(
     c: Compiled, s: State, tensor: int, until: int, but: int, device: int
 ) -> bool:  # pragma: no cover
     """Whether one of a tensor's bundles up to `until`, other than `but`, is read on a device."""
-    for bundle in range(c.crossing_rows[CROSSING_ROW * tensor + FIRST_BUNDLE], until):
-        if bundle != but and s.device_of[c.bundle_rows[BUNDLE_ROW * bundle + TO_GROUP]] == device:
+    for bundle in range(c.crossing_rows[col.CROSSING_ROW * tensor + col.FIRST_BUNDLE], until):
+        if (
+            bundle != but
+            and s.device_of[c.bundle_rows[col.BUNDLE_ROW * bundle + col.TO_GROUP]] == device
+        ):
             return True
     return False
 
@@ -292,7 +274,7 @@ def _inputs(
         bundle = w.incoming[index]
         tensor = w.bundle_tensor[bundle]
         size, op = w.tensor_bytes[tensor], w.producer[tensor]
-        maker = c.op_rows[2 * OP_WORDS * op + GROUP]
+        maker = c.op_rows[2 * col.OP_WORDS * op + col.GROUP]
         source = s.device_of[maker]
         arrival = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[source]]
         everything += size
@@ -304,7 +286,7 @@ def _inputs(
             channel = c.channel_between[len(c.device_kind) * source + device]
             seconds = size / c.bandwidth[channel]
             arrival += seconds + c.latency[channel]
-            end = c.crossing_rows[CROSSING_ROW * (tensor + 1) + FIRST_BUNDLE]
+            end = c.crossing_rows[col.CROSSING_ROW * (tensor + 1) + col.FIRST_BUNDLE]
             if read_on(c, s, tensor, end, bundle, device):
                 there += size
             else:
@@ -333,10 +315,10 @@ def _outputs(
         size, op = w.tensor_bytes[tensor], w.producer[tensor]
         finish = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[device]]
         for bundle in range(
-            c.crossing_rows[CROSSING_ROW * tensor + FIRST_BUNDLE],
-            c.crossing_rows[CROSSING_ROW * (tensor + 1) + FIRST_BUNDLE],
+            c.crossing_rows[col.CROSSING_ROW * tensor + col.FIRST_BUNDLE],
+            c.crossing_rows[col.CROSSING_ROW * (tensor + 1) + col.FIRST_BUNDLE],
         ):
-            reader = c.bundle_rows[BUNDLE_ROW * bundle + TO_GROUP]
+            reader = c.bundle_rows[col.BUNDLE_ROW * bundle + col.TO_GROUP]
             target = s.device_of[reader]
             arrival = finish
             everything += size

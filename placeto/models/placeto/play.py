@@ -19,11 +19,9 @@ from placeto.envs.features.pairs import (
 from placeto.models.placeto.scoring import Weights, score
 from placeto.objective import penalised
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.run import read
-from placeto.simulation.state import OPS, begin, borrowed, view
+from placeto.simulation.state import OPS, Buffers, Compiled, begin, borrowed, read, view
 from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.jit import inner, njit
 

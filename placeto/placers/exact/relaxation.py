@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from placeto.bounds.memory import group_parameters, least_memory
+from placeto.bounds.memory import least_memory
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed
@@ -50,8 +50,8 @@ def relaxation_of(problem: PlacementProblem) -> Relaxation:
     order = graph.topological_order
     number = np.empty(graph.num_ops, dtype=np.int64)
     number[order] = np.arange(graph.num_ops)
-    op_group = p.op_group[order]
-    seconds = np.where(allowed[op_group], p.op_seconds[order], np.inf)
+    op_group = problem.op_group[order]
+    seconds = np.where(allowed[op_group], problem.op_seconds[order], np.inf)
     held = seconds + np.where(seconds > 0, p.launch_overhead, 0.0)
     group_held = np.zeros(allowed.shape)
     np.add.at(group_held, op_group, held)
@@ -63,7 +63,7 @@ def relaxation_of(problem: PlacementProblem) -> Relaxation:
     reader_start, readers = compressed(
         len(sent), np.searchsorted(sent, graph.edge_tensor[leaves]), consumer[leaves]
     )
-    parameters = group_parameters(problem)
+    parameters = problem.group_parameters
     return Relaxation(
         op_group=op_group,
         seconds=_with_least(seconds),

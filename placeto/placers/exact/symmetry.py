@@ -36,7 +36,7 @@ def interchangeable_devices(problem: PlacementProblem) -> Ints:
 
 def _interchangeable(problem: PlacementProblem, one: int, other: int) -> bool:
     p = problem.arrays
-    of_device = (p.op_seconds.T, problem.allowed.T, p.launch_overhead, problem.memory_limit)
+    of_device = (problem.op_seconds.T, problem.allowed.T, p.launch_overhead, problem.memory_limit)
     if not all(np.array_equal(values[one], values[other]) for values in of_device):
         return False
     swapped = np.arange(problem.num_devices)
@@ -57,11 +57,11 @@ def _interchangeable(problem: PlacementProblem, one: int, other: int) -> bool:
 def _numbers_matter(problem: PlacementProblem) -> bool:
     """Whether the lower-numbered of two devices can be first, at one instant, where it counts."""
     p, graph = problem.arrays, problem.graph
-    seconds = np.where(np.isfinite(p.op_seconds), p.op_seconds, 0.0)
+    seconds = np.where(np.isfinite(problem.op_seconds), problem.op_seconds, 0.0)
     instant = INSTANT * float(seconds.max())
-    brief = np.flatnonzero((p.op_seconds <= instant).any(axis=1))
+    brief = np.flatnonzero((problem.op_seconds <= instant).any(axis=1))
     producer = graph.tensor_producer[graph.edge_tensor]
-    leaves = p.op_group[producer] != p.op_group[graph.edge_consumer]
+    leaves = problem.op_group[producer] != problem.op_group[graph.edge_consumer]
     sent = np.unique(graph.edge_tensor[leaves & np.isin(producer, brief)])
     if len(sent) == 0 or len(p.bandwidth) == 0:
         return False
