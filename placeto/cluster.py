@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import yaml
@@ -25,6 +25,7 @@ from placeto.support.launch import (
 )
 from placeto.support.units import parse_quantity
 
+_T = TypeVar("_T")
 # What PyYAML's constructors let through for a malformed date, an empty `!!int`, deep nesting, …
 _CONSTRUCTOR_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
@@ -222,13 +223,8 @@ class ChannelDocument(Document, forbid_unknown_fields=True):
     multicast: bool = False
 
 
-_UNITS = {
-    "memory_bytes": "bytes",
-    "launch_overhead_seconds": "seconds",
-    "bandwidth": "bytes/second",
-    "latency_seconds": "seconds",
-    "overhead_seconds": "seconds",
-}
+_TIMES = ("launch_overhead_seconds", "latency_seconds", "overhead_seconds")
+_UNITS = {"memory_bytes": "bytes", "bandwidth": "bytes/second", **dict.fromkeys(_TIMES, "seconds")}
 
 
 class ClusterDocument(Document, forbid_unknown_fields=True):
@@ -304,14 +300,8 @@ def from_document(document: Any, where: str) -> Cluster:
         PlacetoError: a key is missing, unknown, or of the wrong type; see `Cluster`.
     """
     read = from_value(document, ClusterDocument, where)
-    devices = tuple(
-        Device(**_values(entry, f"{where}: devices[{index}]"))
-        for index, entry in enumerate(read.devices)
-    )
-    channels = tuple(
-        Channel(**_values(entry, f"{where}: channels[{index}]"))
-        for index, entry in enumerate(read.channels or ())
-    )
+    devices = _read(Device, read.devices, f"{where}: devices")
+    channels = _read(Channel, read.channels or (), f"{where}: channels")
     launch = read_launch(read.launch, f"{where}: launch")
     try:
         return Cluster(read.name, devices, channels, read.source, launch)
@@ -319,19 +309,23 @@ def from_document(document: Any, where: str) -> Cluster:
         raise PlacetoError(f"{where}: {error}") from error
 
 
-def _values(entry: DeviceDocument | ChannelDocument, where: str) -> dict[str, Any]:
-    """The fields of a device or a channel, quantities in SI units."""
-    values: dict[str, Any] = asdict(entry)
-    for name, key in zip(values, entry.__struct_encode_fields__, strict=True):
-        if name in _UNITS:
-            values[name] = parse_quantity(values[name], _UNITS[name], f"{where}: {key}")
-        if name == "memory_bytes":
-            if values[name] >= 2**62:
-                raise PlacetoError(
-                    f"{where}: memory is {getattr(entry, name)!r}, expected less than 2**62 bytes"
-                )
-            values[name] = int(values[name])
-    return values
+def _read(kind: type[_T], entries: Sequence[Document], where: str) -> tuple[_T, ...]:
+    """Devices, or channels, of their entries in a cluster file: quantities in SI units."""
+    found = []
+    for index, entry in enumerate(entries):
+        place, values = f"{where}[{index}]", asdict(entry)
+        for name, key in zip(list(values), entry.__struct_encode_fields__, strict=True):
+            if name in _UNITS:
+                values[name] = parse_quantity(values[name], _UNITS[name], f"{place}: {key}")
+            if name == "memory_bytes":
+                if values[name] >= 2**62:
+                    raise PlacetoError(
+                        f"{place}: memory is {getattr(entry, name)!r}, "
+                        "expected less than 2**62 bytes"
+                    )
+                values[name] = int(values[name])
+        found.append(kind(**values))
+    return tuple(found)
 
 
 def _check_finite(value: float, where: str) -> None:

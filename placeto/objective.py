@@ -85,11 +85,6 @@ def search_costs(
 ) -> Floats:
     """`search_cost` of a batch: (...) seconds, of (...) step times and (..., num_devices) peaks."""
     over = overflow(problem, peak_memory)
-    share = over / whole_bytes(problem)
+    share = over / max(int(problem.group_memory.sum()), 1)
     costs: Floats = step_time + scale * (ANY_EXCESS * (over > 0) + WHOLE_EXCESS * share)
     return costs
-
-
-def whole_bytes(problem: PlacementProblem) -> int:
-    """The graph's memory that overflow is a share of, in bytes."""
-    return max(int(problem.group_memory.sum()), 1)

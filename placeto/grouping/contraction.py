@@ -174,15 +174,10 @@ def contract(
         # A lower number at the same weight makes the entries of b's pairs too late.
         if long == list_of[b] and share[a] + least <= before * FELT:
             half = head[long]
-            head[long], length[long] = -1, 0
             while half >= 0:
-                rest = following[half]
                 if pairs.alive[half // 2]:
-                    following[half] = head[long]
-                    head[long] = half
-                    length[long] += 1
                     _enter(heap, half // 2, pairs, groups)
-                half = rest
+                half = following[half]
         list_of[a] = long
         half = head[short]
         while half >= 0:

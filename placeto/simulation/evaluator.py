@@ -55,8 +55,8 @@ class EvaluatedBatch:
         # An evaluator may raise: then the placements are those that it has evaluated.
         found = self._evaluate(self.problem, np.array(many, dtype=np.int64))
         self.devices[rows] = many
-        for mine, theirs in zip(self.outcomes, found, strict=True):
-            mine[rows] = theirs
+        for name, column in self.outcomes._asdict().items():
+            column[rows] = getattr(found, name)
 
     def move(self, rows: Ints, groups: Ints, devices: Ints) -> Ints:
         """Gives one group a device in each of (n,) rows.
