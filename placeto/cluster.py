@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -160,18 +161,17 @@ class Cluster:
         """(num_devices, num_devices) channel number from row to column; -1 on the diagonal."""
         between = np.full((self.num_devices, self.num_devices), -1, dtype=np.int64)
         for number, channel in enumerate(self.channels):
-            for source in channel.sources:
-                for destination in channel.destinations:
-                    if source == destination:
-                        continue
-                    pair = (self._index(source, ""), self._index(destination, ""))
-                    if between[pair] >= 0:
-                        other = self.channels[between[pair]].name
-                        raise PlacetoError(
-                            f"cluster {self.name!r}: both {other!r} and {channel.name!r} lead from "
-                            f"{source!r} to {destination!r}; every ordered pair needs exactly one"
-                        )
-                    between[pair] = number
+            for source, destination in product(channel.sources, channel.destinations):
+                if source == destination:
+                    continue
+                pair = (self._index(source, ""), self._index(destination, ""))
+                if between[pair] >= 0:
+                    other = self.channels[between[pair]].name
+                    raise PlacetoError(
+                        f"cluster {self.name!r}: both {other!r} and {channel.name!r} lead from "
+                        f"{source!r} to {destination!r}; every ordered pair needs exactly one"
+                    )
+                between[pair] = number
         return between
 
     def device_index(self, name: str | int) -> int:
@@ -290,11 +290,7 @@ def _entry(kind: type[Document], value: Device | Channel) -> dict[str, Any]:
 
 
 def from_document(document: Any, where: str) -> Cluster:
-    """The cluster of a YAML document.
-
-    Args:
-        document: what the YAML reader returned.
-        where: what to call the document in error messages.
+    """The cluster of what a YAML reader returned, called `where` in error messages.
 
     Raises:
         PlacetoError: a key is missing, unknown, or of the wrong type; see `Cluster`.

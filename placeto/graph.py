@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from placeto.support.arrays import Floats, Ints
 from placeto.support.bundle import find
@@ -126,14 +127,14 @@ class ComputationGraph:
         if (sources < targets).all():
             return
         inside = levels(self.num_ops, sources, targets) < 0
-        stuck = np.flatnonzero(inside)
-        if len(stuck) == 0:
+        if not inside.any():
             return
         # Every op that no order reaches has a predecessor that none reaches either, so walking
         # backwards among them must come round to an op seen before: that stretch is a cycle.
         keep = inside[sources] & inside[targets]
         parent = dict(zip(targets[keep].tolist(), sources[keep].tolist(), strict=True))
-        path, seen = [int(stuck[0])], {int(stuck[0])}
+        path = [int(np.argmax(inside))]
+        seen = set(path)
         while (before := parent[path[-1]]) not in seen:
             path.append(before)
             seen.add(before)
@@ -200,8 +201,8 @@ def _check_sums(graph: ComputationGraph, where: str) -> None:
 class OpColumns(Document):
     """Columns of the ops of a graph file, see `ComputationGraph`."""
 
-    name: list[str]
-    type: list[str]
+    op_names: list[str] = msgspec.field(name="name")
+    op_types: list[str] = msgspec.field(name="type")
     param_bytes: Column | None = None
     temp_bytes: Column | None = None
     colocation: Column | None = None
@@ -211,15 +212,15 @@ class OpColumns(Document):
 class TensorColumns(Document):
     """Columns of the tensors of a graph file."""
 
-    producer: Column
-    bytes: Column
+    tensor_producer: Column = msgspec.field(name="producer")
+    tensor_bytes: Column = msgspec.field(name="bytes")
 
 
 class EdgeColumns(Document):
     """Columns of the edges of a graph file: who consumes which tensor."""
 
-    tensor: Column
-    consumer: Column
+    edge_tensor: Column = msgspec.field(name="tensor")
+    edge_consumer: Column = msgspec.field(name="consumer")
 
 
 class GraphDocument(Document, kw_only=True):
@@ -244,46 +245,32 @@ class GraphDocument(Document, kw_only=True):
     edges: EdgeColumns
 
 
-# Fields of a graph by table and key of its file.
-_TABLES = {
-    "ops": {
-        "name": "op_names",
-        "type": "op_types",
-        "param_bytes": "param_bytes",
-        "temp_bytes": "temp_bytes",
-        "colocation": "colocation",
-        "flops": "flops",
-    },
-    "tensors": {"producer": "tensor_producer", "bytes": "tensor_bytes"},
-    "edges": {"tensor": "edge_tensor", "consumer": "edge_consumer"},
-}
-
-
 def to_document(graph: ComputationGraph) -> dict[str, Any]:
     """The graph as the columnar JSON document of a graph file."""
-    tables = {
-        table: {key: _listed(getattr(graph, name)) for key, name in columns.items()}
-        for table, columns in _TABLES.items()
-    }
     seconds = {
         kind: [None if value == np.inf else value for value in column.tolist()]
         for kind, column in graph.op_seconds.items()
     }
-    document = {"format": FORMAT, "version": VERSION, "name": graph.name, "meta": dict(graph.meta)}
-    return document | {"ops": tables.pop("ops"), "op_seconds": seconds} | tables
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": graph.name,
+        "meta": dict(graph.meta),
+        "ops": _table(graph, OpColumns),
+        "op_seconds": seconds,
+        "tensors": _table(graph, TensorColumns),
+        "edges": _table(graph, EdgeColumns),
+    }
 
 
-def _listed(column: Any) -> list[Any]:
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+def _table(graph: ComputationGraph, kind: type[Document]) -> dict[str, list[Any]]:
+    columns = [getattr(graph, name) for name in kind.__struct_fields__]
+    lists = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
+    return dict(zip(kind.__struct_encode_fields__, lists, strict=True))
 
 
 def from_document(document: Any, where: str, folder: Path | None = None) -> ComputationGraph:
-    """The graph of a columnar JSON document.
-
-    Args:
-        document: as `to_document` returns it; optional columns may be left out.
-        where: what to call the document in error messages.
-        folder: that of its file.
+    """The graph of a columnar JSON document, called `where` in error messages.
 
     Raises:
         PlacetoError: a field is missing, of the wrong type, or inconsistent.
@@ -313,11 +300,8 @@ def load_graph(source: str | Path) -> ComputationGraph:
 
 
 def _graph(document: GraphDocument, where: str, folder: Path | None) -> ComputationGraph:
-    fields = {
-        name: getattr(getattr(document, table), key)
-        for table, columns in _TABLES.items()
-        for key, name in columns.items()
-    }
+    tables = (document.ops, document.tensors, document.edges)
+    fields = {name: column for table in tables for name, column in asdict(table).items()}
     fields["op_seconds"] = {
         kind: np.array([np.inf if value is None else value for value in column], dtype=np.float64)
         for kind, column in document.op_seconds.items()

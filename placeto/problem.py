@@ -67,24 +67,20 @@ class PlacementProblem:
 
     def _allowed(self) -> Bools:
         allowed = np.ones((self.num_groups, self.num_devices), dtype=bool)
-        cannot = ~np.isfinite(self.op_seconds)
-        ops, devices = np.nonzero(cannot)
+        ops, devices = np.nonzero(~np.isfinite(self.op_seconds))
         allowed[self.op_group[ops], devices] = False
-        for group, device in self.pins.items():
-            if not all(isinstance(number, int | np.integer) for number in (group, device)):
+        for pin in self.pins.items():
+            group, device = pin
+            if not all(isinstance(number, int | np.integer) for number in pin):
                 raise PlacetoError(
                     f"pin {group!r}={device!r}: expected the numbers of a group and a device"
                 )
-            if not 0 <= group < self.num_groups:
-                raise PlacetoError(
-                    f"pin {group}={device}: there is no group {group}; "
-                    f"groups go from 0 to {self.num_groups - 1}"
-                )
-            if not 0 <= device < self.num_devices:
-                raise PlacetoError(
-                    f"pin {group}={device}: there is no device {device}; "
-                    f"devices go from 0 to {self.num_devices - 1}"
-                )
+            for what, number, count in zip(("group", "device"), pin, allowed.shape, strict=True):
+                if not 0 <= number < count:
+                    raise PlacetoError(
+                        f"pin {group}={device}: there is no {what} {number}; "
+                        f"{what}s go from 0 to {count - 1}"
+                    )
             if not allowed[group, device]:
                 raise PlacetoError(
                     f"pin {group}={device}: device {self.cluster.devices[device].name!r} cannot "
@@ -197,28 +193,19 @@ class PlacementProblem:
     @cached_property
     def group_names(self) -> tuple[str, ...]:
         """(num_groups,) a name for each group: that of its longest op, the first of equals."""
-        start, ops = self.group_ops
         longest = np.where(np.isfinite(self.op_seconds), self.op_seconds, 0).max(axis=1)
-        most = np.maximum.reduceat(longest[ops], start[:-1])
-        candidates = np.flatnonzero(longest == most[self.op_group])
-        first = np.empty(self.num_groups, dtype=np.int64)
-        first[self.op_group[candidates][::-1]] = candidates[::-1]
+        first = np.lexsort((-longest, self.op_group))[self.group_ops[0][:-1]]
         return tuple(self.graph.op_names[op] for op in first.tolist())
 
     @cached_property
     def arrays(self) -> ClusterArrays:
         """The cluster in arrays."""
         devices, channels = self.cluster.devices, self.cluster.channels
-        times = [(c.bandwidth, c.latency_seconds, c.overhead_seconds) for c in channels]
-        bandwidth, latency, overhead = np.array(times, dtype=float).reshape(-1, 3).T.copy()
-        return ClusterArrays(
-            np.array([device.launch_overhead_seconds for device in devices], dtype=float),
-            self.cluster.channel_between,
-            bandwidth,
-            latency,
-            overhead,
-            np.array([channel.multicast for channel in channels], dtype=bool),
-        )
+        launch = np.array([device.launch_overhead_seconds for device in devices], dtype=float)
+        figures = [(c.bandwidth, c.latency_seconds, c.overhead_seconds) for c in channels]
+        columns = np.array(figures, dtype=float).reshape(-1, 3).T.copy()
+        multicast = np.array([channel.multicast for channel in channels], dtype=bool)
+        return ClusterArrays(launch, self.cluster.channel_between, *columns, multicast)
 
     @cached_property
     def memory_limit(self) -> Ints:

@@ -78,10 +78,8 @@ def one_machine(release: Floats, held: Floats, delivery: Floats) -> float:
     or without preemption (Carlier 1982, EJOR 11). Its length is the largest, over sets of ops, of
     least release + all that they hold + least delivery.
 
-    Args:
-        release: (n,) seconds before which each op cannot start; finite.
-        held: (n,) seconds that each holds the device.
-        delivery: (n,) seconds from its end to its delivery.
+    Given are (n,) finite seconds before which each op cannot start, seconds that it holds the
+    device, and seconds from its end to its delivery.
     """
     count = len(release)
     left = held.copy()
@@ -115,8 +113,7 @@ class _Work(NamedTuple):
     """What is known of the ancestors of one op v on one device, "here"."""
 
     ancestors: Ints  # (num_ops,) descending, the first `count` of them
-    here: Floats  # (num_ops,) s, heads on v's device
-    away: Floats  # (num_ops, num_classes) s, heads on other devices
+    earliest: Floats  # (num_ops, num_classes + 1) s, heads on other devices; last, on v's device
     here_to: Floats  # (num_ops,) s from the end on v's device to v's start
     away_to: Floats  # (num_ops, num_classes) s from the end on another device
     forced: Bools  # (num_groups,) whether on v's device
@@ -134,8 +131,7 @@ def join_heads(relaxed: Relaxed, reach: int) -> Floats:
     heads = np.zeros((num_ops, num_classes))
     work = _Work(
         np.empty(num_ops, np.int64),
-        np.zeros(num_ops),
-        np.zeros((num_ops, num_classes)),
+        np.zeros((num_ops, num_classes + 1)),
         np.zeros(num_ops),
         np.zeros((num_ops, num_classes)),
         np.zeros(len(relaxed.allowed), np.bool_),
@@ -208,37 +204,30 @@ def _refuted_until(
 
 @inner(cache=True)
 def _pass_forward(relaxed: Relaxed, heads: Floats, work: _Work, c: int, count: int) -> None:
-    """Sets `here` and `away` of the ancestors, the first in topological order first."""
-    group, seconds, here, away = relaxed.group, relaxed.seconds, work.here, work.away
-    num_classes = seconds.shape[1]
+    """Sets `earliest` of the ancestors, the first in topological order first."""
+    group, seconds, earliest = relaxed.group, relaxed.seconds, work.earliest
+    here = seconds.shape[1]
     lowest = work.ancestors[count - 1]
     for index in range(count - 1, -1, -1):
         op = work.ancestors[index]
-        forced = work.forced[group[op]]
-        here[op] = heads[op, c]
-        for k in range(num_classes):
-            exists = not forced and (k != c or relaxed.several[c])
-            away[op, k] = heads[op, k] if exists else np.inf
+        away = not work.forced[group[op]]
+        for place in range(here):
+            exists = away and (place != c or relaxed.several[c])
+            earliest[op, place] = heads[op, place] if exists else np.inf
+        earliest[op, here] = heads[op, c]
         for edge in range(relaxed.start[op], relaxed.start[op + 1]):
             before = relaxed.producer[edge]
             if before < lowest:
                 continue
-            together = group[before] == group[op]
-            from_here = here[before] + seconds[before, c]
-            ready = from_here + relaxed.wait[edge, c]
-            if not together:
-                for k in range(num_classes):
-                    end = away[before, k] + seconds[before, k]
-                    ready = min(ready, end + move(relaxed, edge, k, c))
-            here[op] = max(here[op], ready)
-            for k in range(num_classes):
-                ready = away[before, k] + seconds[before, k] + relaxed.wait[edge, k]
-                if not together:
-                    ready = min(ready, from_here + move(relaxed, edge, c, k))
-                    for j in range(num_classes):
-                        end = away[before, j] + seconds[before, j]
+            for place in range(here + 1):
+                k = c if place == here else place
+                ready = earliest[before, place] + seconds[before, k] + relaxed.wait[edge, k]
+                if group[before] != group[op]:
+                    for other in range(here if place == here else here + 1):
+                        j = c if other == here else other
+                        end = earliest[before, other] + seconds[before, j]
                         ready = min(ready, end + move(relaxed, edge, j, k))
-                away[op, k] = max(away[op, k], ready)
+                earliest[op, place] = max(earliest[op, place], ready)
 
 
 @inner(cache=True)
@@ -293,7 +282,7 @@ def _force(relaxed: Relaxed, work: _Work, c: int, count: int, start: float) -> t
             continue
         there = np.inf
         for k in range(seconds.shape[1]):
-            there = min(there, work.away[op, k] + seconds[op, k] + work.away_to[op, k])
+            there = min(there, work.earliest[op, k] + seconds[op, k] + work.away_to[op, k])
         if there > start:
             work.forced[group[op]] = True
             found, earliest = True, min(earliest, there)
@@ -315,7 +304,7 @@ def _one_machine(relaxed: Relaxed, work: _Work, c: int, count: int) -> float:
             return np.inf
         if seconds > 0:
             # The overhead lies behind the op, in the mirror before it.
-            release[size] = work.here[op] - (overhead if relaxed.lag_first else 0.0)
+            release[size] = work.earliest[op, -1] - (overhead if relaxed.lag_first else 0.0)
             held[size] = seconds + overhead
             delivery[size] = work.here_to[op] - (0.0 if relaxed.lag_first else overhead)
             size += 1

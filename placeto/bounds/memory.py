@@ -106,12 +106,9 @@ def dual_prices(can: Bools, uses: Sequence[Floats], level: Floats, room: Floats)
 
     Args:
         can: (num_groups, num_columns) where groups can be.
-        uses: what whole groups use, (num_groups, num_columns) each; their rows come in turn.
+        uses: of whole groups, (num_groups, num_columns) each; the rows of each come in turn.
         level: (n,) of the first n rows; 0 for the others.
-        room: (num_rows,)
-
-    Returns:
-        (num_rows,) dual prices, not negative.
+        room: (num_rows,) as the prices are, none of which is negative.
     """
     from scipy.optimize import linprog  # slow to import
     from scipy.sparse import csr_array

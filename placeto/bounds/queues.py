@@ -151,26 +151,19 @@ def _pairs(steps: _Steps, ops: _Ops, chosen: Ints) -> tuple[Ints, Ints]:
     num_ops = len(steps.order)
     first, second = np.empty(num_ops, np.int64), np.empty(num_ops, np.int64)
     count = 0
-    local, rows = np.empty(num_ops, np.int64), np.empty(0, np.uint64)
+    local = np.empty(num_ops, np.int64)
     for g in chosen:
         members = steps.members[steps.member_start[g] : steps.member_start[g + 1]]
-        size, words = len(members), (len(members) + 63) // 64
+        size = len(members)
         for index in range(size):
             local[members[index]] = index
-        span = steps.position[members[-1]] + 1 - steps.position[members[0]]
-        if len(rows) < span * words:
-            rows = np.empty(span * words, np.uint64)
-        before = rows[: span * words].reshape(span, words)
-        group = _over(steps, ops, members, local, before)
+        group = _over(steps, ops, members, local)
         for p in range(size):
             if ops.idle[members[p]]:
                 continue
             if count + size > len(first):
                 first, second = _longer(first, count + size), _longer(second, count + size)
-            begin = count
-            count = _after(ops, group, local, p, second, count)
-            for index in range(begin, count):
-                first[index] = members[p]
+            count = _after(ops, group, local, p, first, second, count)
     return first[:count], second[:count]
 
 
@@ -183,16 +176,16 @@ def _longer(values: Ints, least: int) -> Ints:
 
 
 @inner(cache=True)
-def _over(steps: _Steps, ops: _Ops, members: Ints, local: Ints, before: Words) -> _Group:
-    """What is over by each member; `before` gets what has started before each op from then on."""
-    size, words = len(members), before.shape[1]
+def _over(steps: _Steps, ops: _Ops, members: Ints, local: Ints) -> _Group:
+    """What is over by each member."""
+    size, words = len(members), (len(members) + 63) // 64
     g, begin = ops.group[members[0]], steps.position[members[0]]
     over = np.zeros((size, words), np.uint64)
+    # What has started before each op from the first member on to the last.
+    before = np.zeros((steps.position[members[-1]] + 1 - begin, words), np.uint64)
     for place in range(len(before)):
         op = steps.order[begin + place]
         row = before[place]
-        for word in range(words):
-            row[word] = 0
         for edge in range(steps.start[op], steps.start[op + 1]):
             tail = steps.tail[edge]
             tail_place = steps.position[tail] - begin
@@ -217,14 +210,31 @@ def _over(steps: _Steps, ops: _Ops, members: Ints, local: Ints, before: Words) -
 
 
 @inner(cache=True)
-def _after(ops: _Ops, group: _Group, local: Ints, p: int, found: Ints, count: int) -> int:
-    """Writes the members that start after member `p` to `found`; returns how many there are now."""
+def _after(
+    ops: _Ops, group: _Group, local: Ints, p: int, first: Ints, second: Ints, count: int
+) -> int:
+    """Writes pairs of member `p` and what starts after it; returns how many there are now."""
     members, over = group.members, group.over
     op, words = members[p], over.shape[1]
+    g = ops.group[op]
     inputs = ops.read[ops.input_start[op] : ops.input_start[op + 1]]
-    touched, source = np.zeros((len(inputs), words), np.uint64), np.empty(len(inputs), np.int64)
+    # Of each input: the group's other ops that produce or read it, and the producer if it is a
+    # source of the group, else a number above all.
+    touched, source = (
+        np.zeros((len(inputs), words), np.uint64),
+        np.full(len(inputs), len(ops.group)),
+    )
     for index in range(len(inputs)):
-        source[index] = _touch(ops, op, inputs[index], local, touched[index])
+        tensor = inputs[index]
+        for at in range(ops.reader_start[tensor], ops.reader_start[tensor + 1]):
+            reader = ops.readers[at]
+            if ops.group[reader] == g and reader != op:
+                _add(touched[index], local[reader])
+        producer = ops.producer[tensor]
+        if ops.group[producer] == g:
+            _add(touched[index], local[producer])
+            if ops.input_start[producer] == ops.input_start[producer + 1]:
+                source[index] = producer
     ready, emitted = np.zeros(words, np.uint64), np.zeros(words, np.uint64)
     for w in range(len(members)):
         if w == p or _has(over[w], p) or _has(over[p], w):
@@ -245,24 +255,6 @@ def _after(ops: _Ops, group: _Group, local: Ints, p: int, found: Ints, count: in
         # Of ops that one of them is over by, the first says it all.
         if earlier and not _meet(emitted, over[w]):
             _add(emitted, w)
-            found[count] = members[w]
+            first[count], second[count] = op, members[w]
             count += 1
     return count
-
-
-@inner(cache=True)
-def _touch(ops: _Ops, op: int, tensor: int, local: Ints, row: Words) -> int:
-    """Adds to `row` the group's ops but `op` that produce or read a tensor.
-
-    Returns the producer if it is a source in the group, else a number above all.
-    """
-    g, producer = ops.group[op], ops.producer[tensor]
-    for index in range(ops.reader_start[tensor], ops.reader_start[tensor + 1]):
-        reader = ops.readers[index]
-        if ops.group[reader] == g and reader != op:
-            _add(row, local[reader])
-    if ops.group[producer] == g:
-        _add(row, local[producer])
-        if ops.input_start[producer] == ops.input_start[producer + 1]:
-            return int(producer)
-    return len(ops.group)

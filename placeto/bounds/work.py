@@ -20,7 +20,8 @@ def work_bound(problem: PlacementProblem) -> float:
     """
     classes = device_classes(problem)
     held = _held(problem, classes)
-    parameters, room = _parameters(problem, classes)
+    parameters = problem.group_parameters[:, None].astype(float)
+    room = np.bincount(classes.of_device, weights=problem.memory_limit)
     bound = 0.0
     for time, memory in best_prices(problem, classes):
         cost = _priced(held, time / classes.size) + parameters * memory
@@ -41,8 +42,7 @@ def best_prices(problem: PlacementProblem, classes: Classes) -> list[tuple[Float
     the dual of the linear program that divides groups to make T least. Any such prices prove a
     bound; the program's own prove the best.
 
-    Returns:
-        (num_classes,) y and z, several of them; without the program where there are many groups.
+    Returns (num_classes,) y and z, several; without the program where there are many groups.
     """
     held = _held(problem, classes)
     count = len(classes.size)
@@ -56,7 +56,8 @@ def best_prices(problem: PlacementProblem, classes: Classes) -> list[tuple[Float
         return prices
     can = np.isfinite(held)
     scale = max(float(held[can].max()), np.finfo(float).tiny)
-    parameters, room = _parameters(problem, classes)
+    parameters = problem.group_parameters[:, None].astype(float)
+    room = np.bincount(classes.of_device, weights=problem.memory_limit)
     largest = max(float(parameters.max()), 1.0)
     uses = [held / classes.size / scale, np.broadcast_to(parameters / largest, held.shape)]
     limits = np.concatenate([classes.overhead / scale, room / largest])
@@ -103,12 +104,6 @@ def _held(problem: PlacementProblem, classes: Classes) -> Floats:
     columns = [np.bincount(problem.op_group, weights=column) for column in held.T]
     allowed = allowed_classes(fitting_devices(problem), classes)
     return np.where(allowed, np.stack(columns, axis=1), np.inf)
-
-
-def _parameters(problem: PlacementProblem, classes: Classes) -> tuple[Floats, Floats]:
-    """(num_groups, 1) bytes of parameters, (num_classes,) bytes of memory."""
-    room = np.bincount(classes.of_device, weights=problem.memory_limit)
-    return problem.group_parameters[:, None].astype(float), room
 
 
 def _priced(held: Floats, prices: Floats) -> Floats:

@@ -114,13 +114,8 @@ def contract(
     it is popped. When two groups merge, the one with fewer pairs gives its to the other, so that
     a pair changes hands at most log2(num_groups) times.
 
-    Args:
-        groups: all groups, each by itself.
-        low: (num_pairs,) a group of each pair of neighbours, each pair once.
-        high: (num_pairs,) the other group, of a higher number.
-        size: (num_pairs,) bytes of the tensors between the two.
-        surplus: how many merges are wanted at most.
-        limit: the largest share of time of a merged group.
+    Neighbours, (num_pairs,) low and high numbers, stand there once, with the bytes between them. At
+    most `surplus` merges are made, and no group that takes more than `limit`, a share of the time.
     """
     parent, share, least = groups
     num_groups, num_pairs = len(parent), len(low)

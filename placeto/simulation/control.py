@@ -46,10 +46,7 @@ def control_edges(
     Paths are told by what each op comes after on each device, the last op of it (vector clocks;
     Fidge 1988, Mattern 1989).
 
-    Args:
-        problem: what was placed.
-        schedule: how it runs.
-        ordered: (num_ops,) which ops to keep in order; those of `ordered_ops` if None.
+    Kept in order are (num_ops,) `ordered` ops; those of `ordered_ops` if None.
 
     Returns:
         (n, 2) ops: which one must end before which other begins.

@@ -58,10 +58,8 @@ def compile_problem(
 ) -> Reduction:
     """Compiles a problem.
 
-    Args:
-        problem: the graph, its grouping and the cluster.
-        reduce: whether ops, inputs and holders are taken out; the schedule is the same.
-        kernel: whether it can be simulated, for which the kernel has to be compiled.
+    Ops, inputs and holders are taken out if `reduce`; the schedule is the same. It can be simulated
+    if it has its `kernel`, which has to be compiled.
     """
     graph, group, op_seconds = problem.graph, problem.op_group, problem.op_seconds
     num_ops, num_groups, arrays = graph.num_ops, problem.num_groups, problem.arrays

@@ -61,12 +61,9 @@ class Schedule:
         if not isinstance(other, Schedule):
             return NotImplemented
         return all(
-            np.array_equal(mine[name], theirs[name])
-            for mine, theirs in (
-                (vars(self), vars(other)),
-                (vars(self.transfers), vars(other.transfers)),
-            )
-            for name in mine
+            np.array_equal(value, vars(theirs)[name])
+            for mine, theirs in ((self, other), (self.transfers, other.transfers))
+            for name, value in vars(mine).items()
             if name != "transfers"
         )
 

@@ -60,16 +60,8 @@ def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> 
         step_time = read(s, peak, start[:0])
         transfers = _transfers(problem, c, s)
     seconds = problem.op_seconds[np.arange(len(start)), devices[problem.op_group]]
-    fits = bool((peak <= problem.memory_limit).all())
-    return Schedule(
-        devices=devices,
-        step_time=step_time,
-        start=start,
-        finish=start + seconds,
-        peak_memory=peak,
-        transfers=transfers,
-        feasible=fits and bool(np.isfinite(step_time)),
-    )
+    feasible = bool((peak <= problem.memory_limit).all() and np.isfinite(step_time))
+    return Schedule(devices, step_time, start, start + seconds, peak, transfers, feasible)
 
 
 def _transfers(problem: PlacementProblem, c: Compiled, s: State) -> Transfers:
@@ -83,17 +75,10 @@ def _transfers(problem: PlacementProblem, c: Compiled, s: State) -> Transfers:
     while (some := np.flatnonzero(copy >= 0)).size:
         destinations[some, copies[copy[some], col.ON_DEVICE]] = True
         copy = np.where(copy >= 0, copies[copy, col.NEXT_COPY], -1)
-    start = s.sent[:count].copy()
+    request, start = s.requested[:count].copy(), s.sent[:count].copy()
     sent = start + problem.graph.tensor_bytes[tensor] / c.bandwidth[channel]
-    return Transfers(
-        tensor=tensor,
-        channel=channel,
-        destinations=destinations,
-        request=s.requested[:count].copy(),
-        start=start,
-        sent=sent,
-        arrival=sent + c.latency[channel],
-    )
+    arrival = sent + c.latency[channel]
+    return Transfers(tensor, channel, destinations, request, start, sent, arrival)
 
 
 class Outcomes(NamedTuple):
@@ -177,13 +162,8 @@ def run_many(
     One row starts no threads: numba's do not survive a fork, and a process that was forked from one
     which has used them may well have an environment of its own.
 
-    Args:
-        c: the compiled problem.
-        rows: (n,) which rows.
-        many: (batch, num_groups) device of each group.
-        states: buffers of the states that share the work.
-        outcomes: filled in these rows, but for `feasible`.
-        apart: whether each row has a state of its own, which keeps its schedule to starts of ops.
+    Of (batch, num_groups) devices, the (n,) rows; the outcomes are filled in there, but for
+    `feasible`. The states share the work; `apart`, each row has its own, which keeps the schedule.
     """
     record = OPS if apart else GROUPS if outcomes.group_start.shape[1] else STEP
     if len(rows) == 1:
