@@ -139,10 +139,9 @@ class Cluster:
                 cluster's launch does not have.
         """
         names = [device.name for device in self.devices]
+        theirs = [device.tensorflow for device in self.devices]
         try:
-            return tensorflow_devices(
-                self.launch, names, [device.tensorflow for device in self.devices]
-            )
+            return tensorflow_devices(self.launch, names, theirs)
         except PlacetoError as error:
             raise PlacetoError(f"cluster {self.name!r}: {error}") from error
 
