@@ -100,27 +100,15 @@ class Schedules:
 
 @njit(cache=True, parallel=True)
 def _observe_over_cores(
-    c: Compiled,
-    w: GroupIndex,
-    rows: Ints,
-    states: Buffers,
-    columns: Outcomes,
-    kept: Kept,
-    told: Any,
+    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, found: Outcomes, kept: Kept, told: Any
 ) -> None:  # pragma: no cover
     for index in prange(len(rows)):
-        observe_devices(c, w, rows[index : index + 1], states, columns, kept, told)
+        observe_devices(c, w, rows[index : index + 1], states, found, kept, told)
 
 
 @njit(cache=True)
 def observe_devices(
-    c: Compiled,
-    w: GroupIndex,
-    rows: Ints,
-    states: Buffers,
-    columns: Outcomes,
-    kept: Kept,
-    told: Any,
+    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, found: Outcomes, kept: Kept, told: Any
 ) -> None:  # pragma: no cover
     """Writes the device features of some rows, one after the other; see `Schedules.write`."""
     current, visited, taken, written = told
@@ -130,12 +118,12 @@ def observe_devices(
     groups = np.empty(GROUP_FEATURES, np.float32)
     for row in rows:
         s = view(c, ints[row], longs[row], reals[row])
-        seconds = max(columns.step_time[row], TINY)
+        seconds = max(found.step_time[row], TINY)
         if not kept.surveyed[row]:
             busy_profile(c, w, s, seconds, kept.busy[row], kept.load[row])
             kept.surveyed[row] = True
         observe(
-            c, w, s, seconds, columns.peak_memory[row], kept.busy[row], kept.load[row],
+            c, w, s, seconds, found.peak_memory[row], kept.busy[row], kept.load[row],
             current[row], visited[row, :num_groups], taken[row] >= num_groups, pairs, groups,
         )  # fmt: skip
         for device in range(written.shape[1]):
