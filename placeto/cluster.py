@@ -1,6 +1,6 @@
 """Clusters: devices that run ops, and channels that carry tensors between them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -304,7 +304,7 @@ def from_document(document: Any, where: str) -> Cluster:
         raise PlacetoError(f"{where}: {error}") from error
 
 
-def _read(kind: type[_T], entries: Sequence[Document], where: str) -> tuple[_T, ...]:
+def _read(kind: Callable[..., _T], entries: Sequence[Document], where: str) -> tuple[_T, ...]:
     """Devices, or channels, of their entries in a cluster file: quantities in SI units."""
     found = []
     for index, entry in enumerate(entries):

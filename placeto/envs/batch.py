@@ -20,7 +20,7 @@ class ScheduledBatch(EvaluatedBatch):
         self._simulates = evaluate is simulate_many
         self._simulated = self.outcomes
         if not self._simulates:
-            self._simulated = Outcomes(*map(np.zeros_like, self.outcomes))
+            self._simulated = Outcomes._make(map(np.zeros_like, self.outcomes))
 
     def place(self, rows: Ints, many: Ints) -> None:
         """Gives some rows other placements; see `EvaluatedBatch`."""

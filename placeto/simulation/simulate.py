@@ -98,7 +98,7 @@ class Outcomes(NamedTuple):
 
     def of(self, rows: Ints) -> "Outcomes":
         """Of some rows; a copy."""
-        return Outcomes(*(column[rows] for column in self))
+        return Outcomes._make(column[rows] for column in self)
 
 
 def no_outcomes(problem: PlacementProblem, batch: int, *, group_start: bool = True) -> Outcomes:
