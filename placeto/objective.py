@@ -25,8 +25,7 @@ ANY_EXCESS, WHOLE_EXCESS = 0.1, 4.0
 
 def overflow(problem: PlacementProblem, peak_memory: Ints) -> NDArray[Any]:
     """(...) bytes over the limits of all devices, of (..., num_devices) peaks."""
-    over: NDArray[Any] = np.maximum(peak_memory - problem.memory_limit, 0).sum(axis=-1)
-    return over
+    return np.maximum(peak_memory - problem.memory_limit, 0).sum(axis=-1)
 
 
 @inner(cache=True)
@@ -86,5 +85,4 @@ def search_costs(
     """`search_cost` of a batch: (...) seconds, of (...) step times and (..., num_devices) peaks."""
     over = overflow(problem, peak_memory)
     share = over / max(int(problem.group_memory.sum()), 1)
-    costs: Floats = step_time + scale * (ANY_EXCESS * (over > 0) + WHOLE_EXCESS * share)
-    return costs
+    return step_time + scale * (ANY_EXCESS * (over > 0) + WHOLE_EXCESS * share)

@@ -200,12 +200,12 @@ class PlacementProblem:
     @cached_property
     def arrays(self) -> ClusterArrays:
         """The cluster in arrays."""
-        devices, channels = self.cluster.devices, self.cluster.channels
-        launch = np.array([device.launch_overhead_seconds for device in devices], dtype=float)
-        figures = [(c.bandwidth, c.latency_seconds, c.overhead_seconds) for c in channels]
-        columns = np.array(figures, dtype=float).reshape(-1, 3).T.copy()
-        multicast = np.array([channel.multicast for channel in channels], dtype=bool)
-        return ClusterArrays(launch, self.cluster.channel_between, *columns, multicast)
+        cluster = self.cluster
+        held = np.array([d.launch_overhead_seconds for d in cluster.devices], dtype=float)
+        figures = [(c.bandwidth, c.latency_seconds, c.overhead_seconds) for c in cluster.channels]
+        bandwidth, latency, overhead = np.array(figures, dtype=float).reshape(-1, 3).T.copy()
+        multicast = np.array([channel.multicast for channel in cluster.channels], dtype=bool)
+        return ClusterArrays(held, cluster.channel_between, bandwidth, latency, overhead, multicast)
 
     @cached_property
     def memory_limit(self) -> Ints:

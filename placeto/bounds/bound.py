@@ -80,5 +80,4 @@ def group_bound(relaxed: Relaxed, heads: Floats, tails: Floats) -> float:
 def _heads(relaxed: Relaxed) -> Floats:
     num_ops, num_classes = relaxed.seconds.shape
     reach = min(MOST_ANCESTORS, ANCESTORS_IN_ALL // (num_ops * num_classes))
-    heads: Floats = path_heads(relaxed) if reach < LEAST_ANCESTORS else join_heads(relaxed, reach)
-    return heads
+    return path_heads(relaxed) if reach < LEAST_ANCESTORS else join_heads(relaxed, reach)

@@ -129,5 +129,4 @@ def dual_prices(can: Bools, uses: Sequence[Floats], level: Floats, room: Floats)
     )
     if answer.status != 0:
         return np.zeros(len(room))
-    prices: Floats = np.maximum(-answer.ineqlin.marginals, 0.0)
-    return prices
+    return np.maximum(-answer.ineqlin.marginals, 0.0)

@@ -115,5 +115,4 @@ def _priced(held: Floats, prices: Floats) -> Floats:
 def _levels(values: Floats) -> tuple[Ints, Floats]:
     """Which of a few levels, all values of the array, each value is at or above; and these."""
     levels = np.unique(np.quantile(values, np.linspace(0, 1, LEVELS), method="lower"))
-    index: Ints = np.searchsorted(levels, values, side="right") - 1
-    return index, levels
+    return np.searchsorted(levels, values, side="right") - 1, levels

@@ -49,11 +49,11 @@ def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
     From (num_ops,) groups to others, numbered by their first op.
     """
     wait_for("groups")
-    groups = numbered(op_group)
-    share_of_op = op_share(graph)
+    groups, share_of_op = numbered(op_group), op_share(graph)
     limit = 2.0 / max_groups
     while (count := int(groups.max()) + 1) > max_groups:
-        share = np.bincount(groups, weights=share_of_op, minlength=count)
+        share = np.zeros(count)
+        np.add.at(share, groups, share_of_op)
         low, high, size = shared_bytes(graph, groups, count, either_way=True)
         parent = np.arange(count)
         # Groups without a neighbour come first: joining them cuts nothing.

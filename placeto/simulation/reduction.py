@@ -70,7 +70,8 @@ def compile_problem(
     late = behind(graph.topological_order, input_start, graph.op_edges[0][inputs], takes_time)
     constant = _constants(problem, edges, late) if reduce else np.zeros(num_ops, dtype=bool)
     kept = np.flatnonzero(~constant)
-    rank = np.cumsum(~constant) - ~constant  # of a kept op, its number; else of the next
+    # Of a kept op, its number; else of the next.
+    rank = np.cumsum(~constant, dtype=np.int64) - ~constant
 
     # Consumers in the op's own group.
     pairs = np.unique(edges.producer[edges.inside] * num_ops + edges.consumer[edges.inside])

@@ -201,8 +201,7 @@ def read(s: State, peak: Ints, group_start: Floats) -> float:
         peak[device] = s.device_ints[device * col.DEVICE_ROW + col.PEAK]
     for group in range(len(group_start)):
         group_start[group] = max(s.group_start[group], 0.0)
-    step_time: float = s.clock[0]
-    return step_time
+    return s.clock[0]
 
 
 def buffers(c: Compiled, rows: int) -> Buffers:
