@@ -25,9 +25,6 @@ def njit(**options: Any) -> Callable[[Any], Any]:
     """Numba's `njit`; whatever whole numbers compiled code passes on, it is compiled for one kind.
 
     By itself numba compiles a function anew for a literal, for 32 bits, and for an unsigned number.
-
-    Args:
-        options: of numba's.
     """
     options["no_cfunc_wrapper"] = True  # nothing is called back from C
 
@@ -49,9 +46,6 @@ def inner(**options: Any) -> Callable[[Any], Any]:
 
     What Python would call it by, which takes tuples of many arrays apart, is a quarter of the time
     that compiling takes.
-
-    Args:
-        options: of numba's.
     """
     compiled = njit(no_cpython_wrapper=True, **options)
 
@@ -140,9 +134,6 @@ def drop_stale_kernels(package: Path = PACKAGE) -> None:
 
     numba notices when the file of a function changes, not when that of a function it calls does, or
     of a tuple that it reads: after an update, old and new code would work on the same arrays.
-
-    Args:
-        package: folder of the files.
     """
     stamp = "\n".join(
         f"{file} {(s := file.stat()).st_mtime_ns} {s.st_size}"
