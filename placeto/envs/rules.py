@@ -1,13 +1,12 @@
 """What an episode of `DevicePlacement-v0` is played by: its start, its length, its reward."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from placeto.heuristics.initial import InitialPlacement
-from placeto.problem import PlacementProblem
-from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 
@@ -39,13 +38,6 @@ class EpisodeRules:
                 f"memory_penalty is {self.memory_penalty!r}, expected seconds a GiB from 0"
             )
 
-    def order(self, problem: PlacementProblem, rng: np.random.Generator) -> Ints:
-        """(num_groups * sweeps,) the groups as an episode visits them."""
-        if self.traversal == "random":
-            orders = [rng.permutation(problem.num_groups) for _ in range(self.sweeps)]
-            return np.concatenate(orders)
-        return np.tile(problem.group_order, self.sweeps)
-
 
 def check_count(name: str, value: object) -> None:
     """Raises a `PlacetoError` unless the argument `name` is a whole number from 1."""
@@ -53,7 +45,7 @@ def check_count(name: str, value: object) -> None:
         raise PlacetoError(f"{name} is {value!r}, expected a whole number from 1")
 
 
-def check_choice(name: str, value: object, known: tuple[object, ...]) -> None:
+def check_choice(name: str, value: object, known: Sequence[object]) -> None:
     """Raises a `PlacetoError` unless the argument `name` has a value that is known."""
     if value not in known:
         raise PlacetoError(f"{name} is {value!r}, expected one of {', '.join(map(str, known))}")

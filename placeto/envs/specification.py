@@ -2,25 +2,24 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Concatenate, Literal, ParamSpec, TypeGuard
+from typing import Any, Concatenate, Literal, ParamSpec
 
 from gymnasium import spaces
 
 from placeto.cluster import Cluster, load_cluster
 from placeto.envs.episodes import Episodes
-from placeto.envs.evaluators import make_evaluator
 from placeto.envs.features.devices import observe_devices
-from placeto.envs.observation import observation_space, padded_size
+from placeto.envs.observation import observation_space
 from placeto.envs.rules import EpisodeRules, check_choice
 from placeto.graph import ComputationGraph, load_graph
 from placeto.grouping import Grouping
 from placeto.heuristics.initial import InitialPlacement
-from placeto.measurement import MeasuringEvaluator
+from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator, simulate_many
+from placeto.simulation import Evaluator, find_evaluator, simulate_many
 from placeto.simulation.first import compile_kernel
 from placeto.support.beside import compile_beside
 from placeto.support.errors import PlacetoError
@@ -43,9 +42,8 @@ class EpisodeSpecification:
         max_groups: what observations are padded to; None: the largest graph's.
         max_edges: likewise.
         device_features: whether observations have them.
-
-    Raises:
-        PlacetoError: observations that are smaller than a graph.
+        render_mode: of an environment: `ansi`, `rgb_array` or None.
+        measures: the evaluator where it has processes of the environment's own.
     """
 
     problems: Mapping[str, PlacementProblem]
@@ -54,18 +52,13 @@ class EpisodeSpecification:
     max_groups: int | None = None
     max_edges: int | None = None
     device_features: bool = True
+    render_mode: RenderMode = None
+    measures: MeasuringEvaluator | None = None
 
     @cached_property
     def space(self) -> spaces.Dict:
-        """Of the observations of one episode."""
-        problems = self.problems.values()
-        groups = [problem.num_groups for problem in problems]
-        edges = [len(problem.group_edges[0]) for problem in problems]
-        space = observation_space(
-            padded_size("max_groups", self.max_groups, groups),
-            padded_size("max_edges", self.max_edges, edges),
-            self.num_devices,
-        )
+        """Of one episode's observations; a `PlacetoError` if they are too small for a graph."""
+        space = observation_space([*self.problems.values()], self.max_groups, self.max_edges)
         if not self.device_features:
             del space.spaces["device_features"]
         return space
@@ -78,19 +71,6 @@ class EpisodeSpecification:
     def episodes(self, batch: int) -> Episodes:
         """Episodes side by side."""
         return Episodes(self.problems, self.rules, self.evaluate, self.space, batch)
-
-
-@dataclass(frozen=True, eq=False)
-class EnvironmentSpecification(EpisodeSpecification):
-    """What an environment is made of.
-
-    Attributes:
-        render_mode: `ansi`, `rgb_array` or None.
-        measures: the evaluator where it has processes of the environment's own.
-    """
-
-    render_mode: RenderMode = None
-    measures: MeasuringEvaluator | None = None
 
     def close(self) -> None:
         """Ends the processes of `evaluator="measure"`."""
@@ -115,7 +95,7 @@ def specify(
     max_edges: int | None = None,
     pins: Mapping[int, int] | None = None,
     render_mode: RenderMode = None,
-) -> EnvironmentSpecification:
+) -> EpisodeSpecification:
     """The specification that an environment's arguments ask for; see `DevicePlacementEnv`.
 
     Raises:
@@ -128,15 +108,16 @@ def specify(
         compile_kernel()
     graphs = [graph] if isinstance(graph, str | Path | ComputationGraph) else list(graph)
     problems = _problems(graphs, cluster, grouping, pins or {})
-    evaluate = make_evaluator(evaluator, measure_options, list(problems.values()))
-    return EnvironmentSpecification(
-        problems=problems,
-        rules=rules,
-        evaluate=evaluate,
-        max_groups=max_groups,
-        max_edges=max_edges,
+    evaluate = _evaluator(evaluator, measure_options, problems)
+    measures = evaluate if isinstance(evaluate, MeasuringEvaluator) else None
+    return EpisodeSpecification(
+        problems,
+        rules,
+        evaluate,
+        max_groups,
+        max_edges,
         render_mode=render_mode,
-        measures=evaluate if _is_own(evaluate, evaluator) else None,
+        measures=None if evaluate is evaluator else measures,
     )
 
 
@@ -147,9 +128,8 @@ def taking(
 
     def told(method: Callable[..., None]) -> Callable[Concatenate[Any, Parameters], None]:
         own = inspect.signature(method)
-        first = own.parameters["self"]
-        given = inspect.signature(source).parameters.values()
-        method.__signature__ = own.replace(parameters=[first, *given])  # type: ignore[attr-defined]
+        given = [own.parameters["self"], *inspect.signature(source).parameters.values()]
+        method.__signature__ = own.replace(parameters=given)  # type: ignore[attr-defined]
         return method
 
     return told
@@ -161,7 +141,6 @@ def _problems(
     grouping: Grouping,
     pins: Mapping[int, int],
 ) -> dict[str, PlacementProblem]:
-    """The problems of one graph or several, by the graphs' names."""
     if not graphs:
         raise PlacetoError("graph is an empty list, expected at least one graph")
     placed_on = cluster if isinstance(cluster, Cluster) else load_cluster(cluster)
@@ -174,5 +153,26 @@ def _problems(
     return problems
 
 
-def _is_own(evaluate: Evaluator, asked: str | Evaluator) -> TypeGuard[MeasuringEvaluator]:
-    return isinstance(evaluate, MeasuringEvaluator) and evaluate is not asked
+def _evaluator(
+    asked: str | Evaluator,
+    options: Mapping[str, Any] | None,
+    problems: Mapping[str, PlacementProblem],
+) -> Evaluator:
+    if asked != "measure":
+        if options is not None:
+            raise PlacetoError(
+                f"measure_options are for evaluator='measure', but evaluator is {asked!r}"
+            )
+        if isinstance(asked, str):
+            check_choice("evaluator", asked, ("simulate", "measure"))
+        return find_evaluator(asked)
+    known = [field.name for field in fields(Effort)]
+    for option in options or {}:
+        if option not in known:
+            raise PlacetoError(
+                f"measure_options: there is no {option!r}; options: {', '.join(known)}"
+            )
+    effort = Effort(**(options or {}))
+    runtime = Runtime(next(iter(problems.values())).cluster)
+    runnables = {name: find_runnable(problem.graph) for name, problem in problems.items()}
+    return MeasuringEvaluator(runtime, effort, runnables)

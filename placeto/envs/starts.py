@@ -39,15 +39,8 @@ class Starts:
     ) -> list[Start]:
         """One start a generator, which draws graph, placement and order, one after the other.
 
-        Args:
-            generators: of the environments that start.
-            options: of `reset`: maybe a `graph`, maybe a `placement`.
-
-        Returns:
-            The starts.
-
-        Raises:
-            PlacetoError: options that cannot be used.
+        The options, of `reset`, may have a `graph` and a `placement`; a `PlacetoError` says which
+        cannot be used.
         """
         for option in options:
             if option not in ("graph", "placement"):
@@ -58,14 +51,20 @@ class Starts:
         return [self._draw(rng, name, placement) for rng in generators]
 
     def _draw(self, rng: np.random.Generator, name: str | None, placement: Any) -> Start:
-        names = self._names
+        names, sweeps = self._names, self._rules.sweeps
         number = int(rng.integers(len(names))) if name is None else names.index(name)
         problem = self._problems[number]
-        if placement is not None:
-            devices = initial_placement(problem, _unpadded(problem, placement), rng)
-        else:
+        groups = problem.num_groups
+        if placement is None:
             devices = self._usual(number, rng)
-        return number, devices, self._rules.order(problem, rng)
+        else:
+            if isinstance(placement, np.ndarray) and placement.ndim == 1:
+                padded = (placement[groups:] == -1).all()  # as `best_placement` of the info is
+                placement = placement[:groups] if padded else placement
+            devices = initial_placement(problem, placement, rng)
+        if self._rules.traversal == "topological":
+            return number, devices, np.tile(problem.group_order, sweeps)
+        return number, devices, np.concatenate([rng.permutation(groups) for _ in range(sweeps)])
 
     def _usual(self, number: int, rng: np.random.Generator) -> Ints:
         problem, usual = self._problems[number], self._rules.initial_placement
@@ -74,15 +73,3 @@ class Starts:
         if number not in self._fixed:  # the expert's takes as long as a few dozen steps
             self._fixed[number] = initial_placement(problem, usual, rng)
         return self._fixed[number]
-
-
-def _unpadded(problem: PlacementProblem, placement: Any) -> Any:
-    """A placement without its padding, if it is as `best_placement` of the info is."""
-    groups = problem.num_groups
-    if (
-        isinstance(placement, np.ndarray)
-        and placement.ndim == 1
-        and (placement[groups:] == -1).all()
-    ):
-        return placement[:groups]
-    return placement

@@ -8,21 +8,9 @@ from placeto.simulation import Schedule, simulate
 from placeto.support.arrays import Floats, Ints
 from placeto.support.units import format_bytes, format_seconds
 
-COLOURS = np.array(
-    [
-        (0x4E, 0x79, 0xA7),
-        (0xF2, 0x8E, 0x2B),
-        (0x59, 0xA1, 0x4F),
-        (0xE1, 0x57, 0x59),
-        (0xB0, 0x7A, 0xA1),
-        (0xED, 0xC9, 0x48),
-        (0x76, 0xB7, 0xB2),
-        (0xFF, 0x9D, 0xA7),
-    ],
-    dtype=np.uint8,
-)
-"""A colour a device, by number modulo 8 (the Tableau 10 palette without brown and grey)."""
-
+# A colour a device, by number modulo 8: the Tableau 10 palette without brown and grey.
+PALETTE = "4e79a7 f28e2b 59a14f e15759 b07aa1 edc948 76b7b2 ff9da7"
+COLOURS = np.frombuffer(bytes.fromhex(PALETTE), dtype=np.uint8).reshape(-1, 3)
 SHADES = " ░▒▓█"
 
 
@@ -46,17 +34,15 @@ def busy_share(problem: PlacementProblem, schedule: Schedule, columns: int) -> F
     edges = np.arange(columns + 1) * width
     for number in range(problem.num_devices):
         ops = np.flatnonzero((device == number) & (schedule.finish > schedule.start))
+        if not len(ops):
+            continue
         ops = ops[np.argsort(schedule.start[ops])]
         start, finish = schedule.start[ops], schedule.finish[ops]
         done = np.concatenate([[0.0], np.cumsum(finish - start)])
         # Busy time until an instant: ops that ended before, and the part of the one that runs.
         index = np.searchsorted(start, edges, side="right")
         last = np.maximum(index - 1, 0)
-        running = (
-            np.where(index > 0, np.minimum(edges, finish[last]) - start[last], 0.0)
-            if len(ops)
-            else np.zeros(columns + 1)
-        )
+        running = np.where(index > 0, np.minimum(edges, finish[last]) - start[last], 0.0)
         share[number] = np.diff(done[last] + running) / width
     return share.clip(0, 1)
 
@@ -65,18 +51,15 @@ def render_ansi(problem: PlacementProblem, schedule: Schedule, columns: int = 60
     """The schedule as text: step time, then each device's busy share over time, and peak memory."""
     names = [device.name for device in problem.cluster.devices]
     width = max(map(len, names))
-    lines = [
-        f"{problem.graph.name} on {problem.cluster.name}: "
-        f"step time {format_seconds(schedule.step_time)}"
-        f"{'' if schedule.feasible else ', not feasible'}"
-    ]
+    said = "" if schedule.feasible else ", not feasible"
+    step_time = format_seconds(schedule.step_time)
+    text = f"{problem.graph.name} on {problem.cluster.name}: step time {step_time}{said}\n"
     share = busy_share(problem, schedule, columns)
     levels = np.ceil(share * (len(SHADES) - 1)).astype(int)
-    for number, name in enumerate(names):
-        bar = "".join(SHADES[level] for level in levels[number])
-        peak = format_bytes(float(schedule.peak_memory[number]))
-        lines.append(f"{name:>{width}} |{bar}| {peak}")
-    return "\n".join(lines) + "\n"
+    for name, row, peak in zip(names, levels, schedule.peak_memory.tolist(), strict=True):
+        bar = "".join(SHADES[level] for level in row)
+        text += f"{name:>{width}} |{bar}| {format_bytes(peak)}\n"
+    return text
 
 
 def render_rgb(
@@ -91,6 +74,5 @@ def render_rgb(
     colours = COLOURS[np.arange(problem.num_devices) % len(COLOURS)][:, None, :]
     bars = (255 + share * (colours.astype(float) - 255)).round().astype(np.uint8)
     picture = np.repeat(bars, row, axis=0)
-    picture[::row] = 255
-    picture[1::row] = 255
+    picture[::row] = picture[1::row] = 255
     return picture

@@ -38,7 +38,7 @@ class GraphSpaceWrapper(gymnasium.ObservationWrapper[spaces.GraphInstance, Any, 
         )
 
 
-class PyGWrapper(gymnasium.Wrapper[Any, Any, Observation, Any]):
+class PyGWrapper(gymnasium.ObservationWrapper[Any, Any, Observation]):
     """Observations as `torch_geometric.data.Data`, without padding.
 
     `x` (num_groups, F), `edge_index` (2, num_edges), `edge_attr` (num_edges, 1), `current_node`
@@ -46,28 +46,17 @@ class PyGWrapper(gymnasium.Wrapper[Any, Any, Observation, Any]):
     no space of such objects: the observation space stays that of the environment.
     """
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        """Resets the environment."""
-        observation, info = self.env.reset(**kwargs)
-        return to_pyg(observation), info
+    def observation(self, observation: Observation) -> Any:
+        """As PyTorch Geometric's."""
+        import torch
+        from torch_geometric.data import Data
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Steps the environment."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return to_pyg(observation), reward, terminated, truncated, info
-
-
-def to_pyg(observation: Observation) -> Any:
-    """One flat observation as `torch_geometric.data.Data`; see `PyGWrapper`."""
-    import torch
-    from torch_geometric.data import Data
-
-    nodes, edges = observation["node_mask"] > 0, observation["edge_mask"] > 0
-    return Data(
-        x=torch.from_numpy(observation["node_features"][nodes]),
-        edge_index=torch.from_numpy(observation["edge_index"][:, edges]),
-        edge_attr=torch.from_numpy(observation["edge_features"][edges]),
-        current_node=torch.tensor([int(observation["current_node"])]),
-        action_mask=torch.from_numpy(observation["action_mask"][None] > 0),
-        device_features=torch.from_numpy(observation["device_features"][None]),
-    )
+        nodes, edges = observation["node_mask"] > 0, observation["edge_mask"] > 0
+        return Data(
+            x=torch.from_numpy(observation["node_features"][nodes]),
+            edge_index=torch.from_numpy(observation["edge_index"][:, edges]),
+            edge_attr=torch.from_numpy(observation["edge_features"][edges]),
+            current_node=torch.tensor([int(observation["current_node"])]),
+            action_mask=torch.from_numpy(observation["action_mask"][None] > 0),
+            device_features=torch.from_numpy(observation["device_features"][None]),
+        )

@@ -42,8 +42,7 @@ def whole(
         lowest: the lowest number accepted.
         bound: one more than the highest accepted; None for the largest of all columns, 2**62.
     """
-    listed = isinstance(values, list | tuple)
-    if listed and bool in set(map(type, values)):
+    if isinstance(values, list | tuple) and bool in set(map(type, values)):
         _check_whole(values, where)
     try:
         array = np.asarray(values)
@@ -53,7 +52,7 @@ def whole(
         raise PlacetoError(f"{where}: expected one value per {row}")
     check_length(array, len(array) if length is None else length, where, row)
     if len(array) and not np.issubdtype(array.dtype, np.integer):
-        _check_whole(values if listed else array.astype(object), where)
+        _check_whole(values if isinstance(values, list | tuple) else array.astype(object), where)
     _refuse(array < lowest, array, where, f"must be at least {lowest}")
     if bound is not None:
         _refuse(array >= bound, array, where, f"but ids go from 0 to {bound - 1}")

@@ -18,7 +18,9 @@ from placeto.envs.features.pairs import (
     group_index,
     observe,
 )
+from placeto.envs.progress import EpisodeProgress
 from placeto.problem import PlacementProblem
+from placeto.simulation import EvaluatedBatch, Evaluator, simulate_many
 from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import Columns, run_apart
@@ -44,17 +46,28 @@ class Kept(NamedTuple):
     load: Floats  # (batch, num_devices, 2), likewise
 
 
-class Schedules:
-    """Simulated schedules of a batch of placements of one problem, and what they say.
+class ScheduledBatch(EvaluatedBatch):
+    """An `EvaluatedBatch` that keeps the simulated schedule of each placement.
+
+    Where the simulator is the evaluator, a placement is simulated once for both.
 
     Args:
         problem: what is placed.
         batch: how many placements.
-        simulates: whether they will be simulated, for which the kernel has to be compiled.
+        evaluate: the evaluator.
+        kernel: whether the simulator has to be compiled; it has to be to place anything.
     """
 
-    def __init__(self, problem: PlacementProblem, batch: int, *, simulates: bool = True) -> None:
-        self._compiled = compiled(problem, kernel=simulates).compiled
+    def __init__(
+        self,
+        problem: PlacementProblem,
+        batch: int,
+        evaluate: Evaluator = simulate_many,
+        *,
+        kernel: bool = True,
+    ) -> None:
+        super().__init__(problem, batch, evaluate)
+        self._compiled = compiled(problem, kernel=kernel).compiled
         self._wiring = group_index(problem)
         self._states = buffers(self._compiled, batch)
         self._kept = Kept(
@@ -62,41 +75,40 @@ class Schedules:
             busy=np.zeros((batch, problem.num_devices, BINS + 1)),
             load=np.zeros((batch, problem.num_devices, 2)),
         )
+        self._apart: Columns | None = None
+        if evaluate is not simulate_many:
+            time, peak, start = self._simulated
+            self._apart = Columns(np.zeros_like(time), np.zeros_like(peak), np.zeros_like(start))
 
-    def simulate(self, rows: Ints, devices: Ints, columns: Columns) -> None:
-        """Simulates the placements of some rows, whose schedules are kept.
-
-        Args:
-            rows: (n,) which.
-            devices: (batch, num_groups).
-            columns: (batch, …) filled in these rows.
-        """
-        run_apart(self._compiled, rows, devices, self._states, columns)
+    def place(self, rows: Ints, many: Ints) -> None:
+        """Gives some rows other placements; see `EvaluatedBatch`."""
+        if self._apart is not None:
+            super().place(rows, many)
+        self.devices[rows] = many
+        run_apart(self._compiled, rows, self.devices, self._states, self._simulated)
         self._kept.surveyed[rows] = False
+        if self._apart is None:
+            fits = (self.outcomes.peak_memory[rows] <= self.problem.memory_limit).all(axis=1)
+            self.outcomes.feasible[rows] = fits & np.isfinite(self.outcomes.step_time[rows])
 
-    def write(
-        self,
-        rows: Ints,
-        columns: Columns,
-        current: Ints,
-        visited: Bools,
-        taken: Ints,
-        written: Features,
-    ) -> None:
-        """Writes the device features of some rows, each of the placement simulated last.
+    @property
+    def _simulated(self) -> Columns:
+        """What the simulator finds: all the outcomes, where it is the evaluator."""
+        found = self.outcomes
+        return self._apart or Columns(found.step_time, found.peak_memory, found.group_start)
+
+    def write(self, rows: Ints, progress: EpisodeProgress, written: Features) -> None:
+        """Writes the device features of some rows.
 
         Args:
             rows: (n,) which.
-            columns: what their simulations found.
-            current: (batch,) groups.
-            visited: (batch, at least num_groups) which groups were visited in the episode.
-            taken: (batch,) steps behind each episode.
+            progress: of the episodes that the placements are of.
             written: (batch, num_devices, DEVICE_FEATURES) filled in these rows.
         """
         run = _observe_over_cores if len(rows) > 1 else observe_devices
-        told = (current, visited, taken, written)
+        told = (progress.current, progress.visited, progress.taken, written)
         wait_for("features")
-        run(self._compiled, self._wiring, rows, self._states, columns, self._kept, told)
+        run(self._compiled, self._wiring, rows, self._states, self._simulated, self._kept, told)
 
 
 @njit(cache=True, parallel=True)
@@ -111,7 +123,11 @@ def _observe_over_cores(
 def observe_devices(
     c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
 ) -> None:  # pragma: no cover
-    """Writes the device features of some rows, one after the other; see `Schedules.write`."""
+    """Writes the device features of some rows, one after the other.
+
+    `told` is (batch,) current groups, (batch, at least num_groups) which groups were visited,
+    (batch,) steps behind, and what is written.
+    """
     current, visited, taken, written = told
     ints, longs, reals = states
     num_groups = len(w.fastest)

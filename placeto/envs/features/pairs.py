@@ -112,7 +112,8 @@ class GroupIndex(NamedTuple):
     in_start: Ints  # (num_groups + 1,) compressed rows of
     incoming: Ints  # (num_bundles,) the bundles that each group reads
     out_start: Ints  # (num_groups + 1,) compressed rows of
-    outgoing: Ints  # (num_crossing,) the crossing tensors that each group makes
+    outgoing: Ints  # (num_bundles,) the bundles that others read of each group
+    num_outputs: Ints  # (num_groups,) crossing tensors that each group makes
     bundle_tensor: Ints  # (num_bundles,) the crossing tensor of each bundle
     producer: Ints  # (num_crossing,) ops
     tensor_bytes: Floats  # (num_crossing,)
@@ -133,11 +134,14 @@ def group_index(problem: PlacementProblem) -> GroupIndex:
     reader = c.bundle_rows.reshape(-1, BUNDLE_ROW)[:-1, TO_GROUP].astype(np.int64)
     group = op_rows[:kept, GROUP]
     producer = np.repeat(np.arange(kept), np.diff(op_rows[:, CROSSES]))
+    maker, bundles = group[producer], np.arange(len(reader))
+    bundle_tensor = np.repeat(np.arange(len(producer)), np.diff(crossing[:, FIRST_BUNDLE]))
     return GroupIndex(
         *compressed(groups, group, np.arange(kept)),
-        *compressed(groups, reader, np.arange(len(reader))),
-        *compressed(groups, group[producer], np.arange(len(producer))),
-        bundle_tensor=np.repeat(np.arange(len(producer)), np.diff(crossing[:, FIRST_BUNDLE])),
+        *compressed(groups, reader, bundles),
+        *compressed(groups, maker[bundle_tensor], bundles),
+        num_outputs=np.bincount(maker, minlength=groups),
+        bundle_tensor=bundle_tensor,
         producer=producer,
         tensor_bytes=problem.graph.tensor_bytes[crossing[:-1, TENSOR]].astype(np.float64),
         group_seconds=problem.group_seconds,
@@ -198,12 +202,12 @@ def squash(share: float) -> float:  # pragma: no cover
 def busy_profile(
     c: Compiled, w: GroupIndex, s: State, step_time: float, busy: Floats, load: Floats
 ) -> None:  # pragma: no cover
-    """Sums up a schedule.
+    """Sums up a schedule, of a state at the end of a step, with the starts of the ops.
 
     Args:
         c: the compiled problem.
         w: of its groups.
-        s: at the end of a step, with the starts of the ops.
+        s: the state.
         step_time: seconds, more than 0.
         busy: (num_devices, BINS + 1) filled with the seconds that each device works until the
             beginning of each of `BINS` equal parts of the step, and until its end.
@@ -280,84 +284,54 @@ def read_on(
 
 
 @inner(cache=True, error_model="numpy")
-def _inputs(
+def _neighbours(
     c: Compiled, w: GroupIndex, s: State, share: float, group: int, device: int, visited: Bools,
-    x: Features,
+    reads: bool, x: Features,
 ) -> None:  # pragma: no cover  # fmt: skip
-    """Fills in what is seen of a group's inputs, were it on a device; `share` is 1 / step time."""
+    """Fills in what is seen of the inputs that a group `reads`, or of its outputs, on a device.
+
+    `share` is 1 / step time.
+    """
     num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
+    start, bundles = (w.in_start, w.incoming) if reads else (w.out_start, w.outgoing)
     latest, late, sending = -1 / share, 0.0, 0.0
-    everything, there, made_there = 0.0, 0.0, 0.0
-    for index in range(w.in_start[group], w.in_start[group + 1]):
-        bundle = w.incoming[index]
+    everything, there, visited_there = 0.0, 0.0, 0.0
+    for index in range(start[group], start[group + 1]):
+        bundle = bundles[index]
         tensor = w.bundle_tensor[bundle]
         size, op = w.tensor_bytes[tensor], w.producer[tensor]
-        maker = c.op_rows[2 * OP_WORDS * op + GROUP]
-        source = s.device_of[maker]
+        if reads:
+            neighbour = c.op_rows[2 * OP_WORDS * op + GROUP]
+            source, target = s.device_of[neighbour], device
+        else:
+            neighbour = c.bundle_rows[BUNDLE_ROW * bundle + TO_GROUP]
+            source, target = device, s.device_of[neighbour]
         arrival = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[source]]
         everything += size
-        if source == device:
+        if source == target:
             there += size
-            if visited[maker]:
-                made_there += size
+            if visited[neighbour]:
+                visited_there += size
         else:
-            channel = c.channel_between[len(c.device_kind) * source + device]
+            channel = c.channel_between[len(c.device_kind) * source + target]
             seconds = size / c.bandwidth[channel]
             arrival += seconds + c.latency[channel]
-            end = c.crossing_rows[CROSSING_ROW * (tensor + 1) + FIRST_BUNDLE]
-            if read_on(c, s, tensor, end, bundle, device):
-                there += size
-            else:
+            # An input may come there for any other group; of an output's readers the first pays.
+            end = c.crossing_rows[CROSSING_ROW * (tensor + 1) + FIRST_BUNDLE] if reads else bundle
+            if not read_on(c, s, tensor, end, bundle, target):
                 sending += seconds + c.overhead[channel]
+            elif reads:
+                there += size
         delay = arrival - first_start(c, s, bundle)
         latest = max(latest, delay)
         late += max(delay, 0.0)
-    x[Pair.INPUT_LATE] = squash(latest * share)
-    x[Pair.INPUTS_LATE] = squash(late * share)
-    x[Pair.RECEIVING] = squash(sending * share)
-    x[Pair.INPUT_SHARE] = there / everything if everything > 0 else 0.0
-    x[Pair.INPUT_SHARE_VISITED] = made_there / everything if everything > 0 else 0.0
-
-
-@inner(cache=True, error_model="numpy")
-def _outputs(
-    c: Compiled, w: GroupIndex, s: State, share: float, group: int, device: int, visited: Bools,
-    x: Features,
-) -> None:  # pragma: no cover  # fmt: skip
-    """Fills in what is seen of a group's outputs, were it on a device; `share` is 1 / step time."""
-    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
-    latest, late, sending = -1 / share, 0.0, 0.0
-    everything, there, read_there = 0.0, 0.0, 0.0
-    for index in range(w.out_start[group], w.out_start[group + 1]):
-        tensor = w.outgoing[index]
-        size, op = w.tensor_bytes[tensor], w.producer[tensor]
-        finish = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[device]]
-        for bundle in range(
-            c.crossing_rows[CROSSING_ROW * tensor + FIRST_BUNDLE],
-            c.crossing_rows[CROSSING_ROW * (tensor + 1) + FIRST_BUNDLE],
-        ):
-            reader = c.bundle_rows[BUNDLE_ROW * bundle + TO_GROUP]
-            target = s.device_of[reader]
-            arrival = finish
-            everything += size
-            if target == device:
-                there += size
-                if visited[reader]:
-                    read_there += size
-            else:
-                channel = c.channel_between[len(c.device_kind) * device + target]
-                seconds = size / c.bandwidth[channel]
-                arrival += seconds + c.latency[channel]
-                if not read_on(c, s, tensor, bundle, bundle, target):
-                    sending += seconds + c.overhead[channel]
-            delay = arrival - first_start(c, s, bundle)
-            latest = max(latest, delay)
-            late += max(delay, 0.0)
-    x[Pair.OUTPUT_LATE] = squash(latest * share)
-    x[Pair.OUTPUTS_LATE] = squash(late * share)
-    x[Pair.SENDING] = squash(sending * share)
-    x[Pair.OUTPUT_SHARE] = there / everything if everything > 0 else 0.0
-    x[Pair.OUTPUT_SHARE_VISITED] = read_there / everything if everything > 0 else 0.0
+    column = Pair.INPUT_LATE if reads else Pair.OUTPUT_LATE  # the first of four
+    x[column] = squash(latest * share)
+    x[column + 1] = squash(late * share)
+    x[column + 2] = squash(sending * share)
+    x[column + 3] = there / everything if everything > 0 else 0.0
+    column = Pair.INPUT_SHARE_VISITED if reads else Pair.OUTPUT_SHARE_VISITED
+    x[column] = visited_there / everything if everything > 0 else 0.0
 
 
 @inner(cache=True, error_model="numpy")
@@ -402,12 +376,12 @@ def observe(
     x: Features,
     y: Features,
 ) -> None:  # pragma: no cover
-    """What is seen of one group and each device.
+    """What is seen of one group and each device, of a schedule as `busy_profile` takes it.
 
     Args:
         c: the compiled problem.
         w: of its groups.
-        s: at the end of a step, with the starts of the ops.
+        s: the state.
         step_time: seconds, more than 0.
         peak: (num_devices,) bytes.
         busy: by `busy_profile`, as is `load`.
@@ -442,8 +416,8 @@ def observe(
         row[Pair.HERE] = 1.0 if device == here else 0.0
         row[Pair.WORK] = squash(work * share)
         row[Pair.SLOWDOWN] = np.log(max(work, TINY) / max(w.fastest[group], TINY))
-        _inputs(c, w, s, share, group, device, visited, row)
-        _outputs(c, w, s, share, group, device, visited, row)
+        _neighbours(c, w, s, share, group, device, visited, True, row)
+        _neighbours(c, w, s, share, group, device, visited, False, row)
         first = min(first, _company(c, w, s, step_time, busy, group, device, row))
         row[Pair.BUSY] = (busy[device, BINS] - (work if device == here else 0.0)) * share
         memory = peak[device] + (0 if device == here else w.group_memory[group])
@@ -459,7 +433,7 @@ def observe(
     y[Group.CHANNEL_IN] = load[here, 1]
     y[Group.BUSY] = busy[here, BINS] * share
     y[Group.INPUTS] = squash((w.in_start[group + 1] - w.in_start[group]) / SHARPNESS)
-    y[Group.OUTPUTS] = squash((w.out_start[group + 1] - w.out_start[group]) / SHARPNESS)
+    y[Group.OUTPUTS] = squash(w.num_outputs[group] / SHARPNESS)
     y[Group.VISITED] = count / len(visited)
     y[Group.LATER] = 1.0 if later else 0.0
     y[Group.WORK_LEFT] = left * share
