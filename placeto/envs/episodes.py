@@ -1,8 +1,9 @@
 """Episodes of `DevicePlacement-v0` side by side: its dynamics, written once for all its forms."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -10,16 +11,65 @@ from numpy.typing import NDArray
 
 from placeto.envs.features import node_features, static_features, update_node_features
 from placeto.envs.features.devices import ScheduledBatch
-from placeto.envs.observation import Observation, write_graph
-from placeto.envs.progress import advance, moves, no_progress
+from placeto.envs.observation import Observation, empty_observations, observation_space, write_graph
+from placeto.envs.progress import advance, no_progress
 from placeto.envs.rules import EpisodeRules
 from placeto.envs.starts import Start, Starts
 from placeto.envs.viewer import render
 from placeto.measurement import MeasuringEvaluator
 from placeto.objective import penalised_time
 from placeto.problem import PlacementProblem
-from placeto.simulation import EvaluatedBatch, Evaluator, Outcomes
+from placeto.simulation import EvaluatedBatch, Evaluator, Outcomes, simulate_many
 from placeto.support.arrays import Bools, Floats, Ints
+
+RenderMode = Literal["ansi", "rgb_array"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeSpecification:
+    """What episodes are made of.
+
+    Attributes:
+        problems: by the names of their graphs; on one cluster.
+        rules: start, length and reward.
+        evaluate: turns placements into step times.
+        max_groups: what observations are padded to; None: the largest graph's.
+        max_edges: likewise.
+        device_features: whether observations have them.
+        render_mode: of an environment.
+        measures: the evaluator where it has processes of the environment's own.
+    """
+
+    problems: Mapping[str, PlacementProblem]
+    rules: EpisodeRules
+    evaluate: Evaluator = simulate_many
+    max_groups: int | None = None
+    max_edges: int | None = None
+    device_features: bool = True
+    render_mode: RenderMode = None
+    measures: MeasuringEvaluator | None = None
+
+    @cached_property
+    def space(self) -> spaces.Dict:
+        """Of one episode's observations; a `PlacetoError` if they are too small for a graph."""
+        space = observation_space([*self.problems.values()], self.max_groups, self.max_edges)
+        if not self.device_features:
+            del space.spaces["device_features"]
+        return space
+
+    @property
+    def num_devices(self) -> int:
+        """Of the cluster."""
+        return next(iter(self.problems.values())).num_devices
+
+    def episodes(self, batch: int) -> "Episodes":
+        """Episodes side by side."""
+        return Episodes(self, batch)
+
+    def close(self) -> None:
+        """Ends the processes of `evaluator="measure"`."""
+        if self.measures is not None:
+            self.measures.close()
 
 
 class Episodes:
@@ -27,13 +77,6 @@ class Episodes:
 
     Methods take `rows`, (n,) the episodes that they are about, each at most once; the other arrays
     that they take and return are as long as the batch, and only the rows count.
-
-    Args:
-        problems: by the name of the graph; on one cluster.
-        rules: of the episodes.
-        evaluate: turns placements into step times.
-        space: of the observations of one episode.
-        batch: how many.
 
     Attributes:
         observations: (batch, ...) a key of the space, those of now. They change in place: what
@@ -43,29 +86,22 @@ class Episodes:
         starts: where episodes begin.
     """
 
-    def __init__(
-        self,
-        problems: Mapping[str, PlacementProblem],
-        rules: EpisodeRules,
-        evaluate: Evaluator,
-        space: spaces.Dict,
-        batch: int,
-    ) -> None:
-        self._names, self._problems = list(problems), list(problems.values())
+    def __init__(self, made_of: EpisodeSpecification, batch: int) -> None:
+        rules, evaluate = made_of.rules, made_of.evaluate
+        self._names = list(made_of.problems)
+        self._problems = list(made_of.problems.values())
         self._rules = rules
-        kind = ScheduledBatch if "device_features" in space.spaces else EvaluatedBatch
+        kind = ScheduledBatch if made_of.device_features else EvaluatedBatch
         self._batches = [kind(problem, batch, evaluate) for problem in self._problems]
         # A row is of one problem at a time: the batches of all fill in the same arrays.
         outcomes = self._batches[0].outcomes
         for other in self._batches[1:]:
             other.outcomes = replace(outcomes, group_start=other.outcomes.group_start)
         self._static = [static_features(problem) for problem in self._problems]
-        self.starts = Starts(problems, rules)
+        self.starts = Starts(made_of.problems, rules)
         self._measuring = evaluate if isinstance(evaluate, MeasuringEvaluator) else None
         self._problem = np.zeros(batch, dtype=np.int64)
-        self.observations: dict[str, NDArray[Any]] = {
-            key: np.zeros((batch, *(part.shape or ())), part.dtype) for key, part in space.items()
-        }
+        self.observations = empty_observations(batch, made_of.space)
         max_steps = rules.sweeps * max(problem.num_groups for problem in self._problems)
         self.progress = no_progress(self.observations, max_steps)
         self.infos: dict[str, NDArray[Any]] = {
@@ -163,7 +199,9 @@ class Episodes:
         # again.
         for number, mine in self._by_problem(rows):
             batch, allowed = self._batches[number], self._problems[number].allowed
-            batch.move(mine, *moves(mine, progress.current, actions, batch.devices, allowed))
+            groups, devices = progress.current[mine], actions[mine]
+            stays = batch.devices[mine, groups]
+            batch.move(mine, groups, np.where(allowed[groups, devices], devices, stays))
         for number, mine in self._by_problem(rows):
             problem, batch = self._problems[number], self._batches[number]
             outcomes = batch.outcomes

@@ -14,6 +14,7 @@ from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
 
 Observation = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
 LARGEST = 1e6  # no device feature comes near: most are shares, some counts of tensors
 
 
@@ -45,11 +46,13 @@ def observation_space(
     )
 
 
+def empty_observations(batch: int, space: spaces.Dict) -> Arrays:
+    """Zeros for the observations of a batch, (batch, ...) for each key of the space."""
+    return {key: np.zeros((batch, *(part.shape or ())), part.dtype) for key, part in space.items()}
+
+
 def write_graph(
-    observations: dict[str, NDArray[Any]],
-    row: int,
-    problem: PlacementProblem,
-    static: StaticFeatures,
+    observations: Arrays, row: int, problem: PlacementProblem, static: StaticFeatures
 ) -> None:
     """Writes into a row of a batch what of its observations no step changes: the padded graph."""
     source, target, _ = problem.group_edges

@@ -1,4 +1,4 @@
-"""How far episodes have come, and the two ends of a step: what moves, what follows from it."""
+"""How far episodes have come, and what follows from a step."""
 
 from typing import Any, NamedTuple
 
@@ -46,30 +46,6 @@ def no_progress(observations: dict[str, NDArray[Any]], max_steps: int) -> Episod
         best_step_time=np.zeros(batch),
         best_placement=np.full((batch, max_groups), -1),
     )
-
-
-@njit(cache=True)
-def moves(
-    rows: Ints, current: Ints, actions: Ints, devices: Ints, allowed: Bools
-) -> tuple[Ints, Ints]:  # pragma: no cover
-    """Where the actions of some episodes put their current groups.
-
-    Args:
-        rows: (n,) the episodes.
-        current: (batch,) groups.
-        actions: (batch,) devices.
-        devices: (batch, num_groups) the present placements.
-        allowed: (num_groups, num_devices) of the problem.
-
-    Returns:
-        (n,) groups and (n,) devices: the present one where the action is not allowed.
-    """
-    groups, targets = np.empty_like(rows), np.empty_like(rows)
-    for index, row in enumerate(rows):
-        groups[index] = group = current[row]
-        action = actions[row]
-        targets[index] = action if allowed[group, action] else devices[row, group]
-    return groups, targets
 
 
 @njit(cache=True, error_model="numpy")

@@ -1,81 +1,29 @@
-"""What episodes of `DevicePlacement-v0` are made of: for both environments, and for a trainer."""
+"""The arguments of `DevicePlacement-v0`, in all its forms, and the specification they ask for."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec
 
-from gymnasium import spaces
-
 from placeto.cluster import Cluster, load_cluster
-from placeto.envs.episodes import Episodes
+from placeto.envs.episodes import EpisodeSpecification, RenderMode
 from placeto.envs.features.devices import observe_devices
-from placeto.envs.observation import observation_space
 from placeto.envs.rules import EpisodeRules, check_choice
 from placeto.graph import ComputationGraph, load_graph
 from placeto.grouping import Grouping
 from placeto.heuristics.initial import InitialPlacement
 from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator, find_evaluator, simulate_many
+from placeto.simulation import Evaluator, find_evaluator
 from placeto.simulation.first import compile_kernel
 from placeto.support.beside import compile_beside
 from placeto.support.errors import PlacetoError
 
 Graph = str | Path | ComputationGraph
-RenderMode = Literal["ansi", "rgb_array"] | None
 Parameters = ParamSpec("Parameters")
 
 DEFAULT_GROUPS = 64
-
-
-@dataclass(frozen=True, eq=False)
-class EpisodeSpecification:
-    """What episodes are made of.
-
-    Attributes:
-        problems: by the names of their graphs; on one cluster.
-        rules: start, length and reward.
-        evaluate: turns placements into step times.
-        max_groups: what observations are padded to; None: the largest graph's.
-        max_edges: likewise.
-        device_features: whether observations have them.
-        render_mode: of an environment: `ansi`, `rgb_array` or None.
-        measures: the evaluator where it has processes of the environment's own.
-    """
-
-    problems: Mapping[str, PlacementProblem]
-    rules: EpisodeRules
-    evaluate: Evaluator = simulate_many
-    max_groups: int | None = None
-    max_edges: int | None = None
-    device_features: bool = True
-    render_mode: RenderMode = None
-    measures: MeasuringEvaluator | None = None
-
-    @cached_property
-    def space(self) -> spaces.Dict:
-        """Of one episode's observations; a `PlacetoError` if they are too small for a graph."""
-        space = observation_space([*self.problems.values()], self.max_groups, self.max_edges)
-        if not self.device_features:
-            del space.spaces["device_features"]
-        return space
-
-    @property
-    def num_devices(self) -> int:
-        """Of the cluster."""
-        return next(iter(self.problems.values())).num_devices
-
-    def episodes(self, batch: int) -> Episodes:
-        """Episodes side by side."""
-        return Episodes(self.problems, self.rules, self.evaluate, self.space, batch)
-
-    def close(self) -> None:
-        """Ends the processes of `evaluator="measure"`."""
-        if self.measures is not None:
-            self.measures.close()
 
 
 def specify(

@@ -12,9 +12,10 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from placeto.envs.device_placement import DevicePlacementEnv
+from placeto.envs.episodes import EpisodeSpecification
 from placeto.envs.observation import Observation
 from placeto.envs.rules import check_choice, check_count
-from placeto.envs.specification import EpisodeSpecification, specify
+from placeto.envs.specification import specify
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.errors import PlacetoError
 

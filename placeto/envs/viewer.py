@@ -17,14 +17,13 @@ SHADES = " ░▒▓█"
 def render(problem: PlacementProblem, devices: Ints, mode: str) -> str | NDArray[np.uint8]:
     """The schedule of a placement: text (`"ansi"`) or a picture (`"rgb_array"`)."""
     schedule = simulate(problem, devices)
-    return render_ansi(problem, schedule) if mode == "ansi" else render_rgb(problem, schedule)
+    return _text(problem, schedule) if mode == "ansi" else _picture(problem, schedule)
 
 
-def busy_share(problem: PlacementProblem, schedule: Schedule, columns: int) -> Floats:
-    """How busy each device is in each of `columns` equal slices of the step.
+def _busy_share(problem: PlacementProblem, schedule: Schedule, columns: int) -> Floats:
+    """(num_devices, columns) how busy each device is in equal slices of the step, from 0 to 1.
 
-    Returns:
-        (num_devices, columns) shares from 0 to 1; 0 where the step never ends.
+    It is 0 where the step never ends.
     """
     share = np.zeros((problem.num_devices, columns))
     if not 0 < schedule.step_time < np.inf:
@@ -47,32 +46,25 @@ def busy_share(problem: PlacementProblem, schedule: Schedule, columns: int) -> F
     return share.clip(0, 1)
 
 
-def render_ansi(problem: PlacementProblem, schedule: Schedule, columns: int = 60) -> str:
-    """The schedule as text: step time, then each device's busy share over time, and peak memory."""
+def _text(problem: PlacementProblem, schedule: Schedule) -> str:
+    """Step time, then each device's busy share over time, and peak memory."""
     names = [device.name for device in problem.cluster.devices]
     width = max(map(len, names))
     said = "" if schedule.feasible else ", not feasible"
     step_time = format_seconds(schedule.step_time)
     text = f"{problem.graph.name} on {problem.cluster.name}: step time {step_time}{said}\n"
-    share = busy_share(problem, schedule, columns)
-    levels = np.ceil(share * (len(SHADES) - 1)).astype(int)
+    levels = np.ceil(_busy_share(problem, schedule, 60) * (len(SHADES) - 1)).astype(int)
     for name, row, peak in zip(names, levels, schedule.peak_memory.tolist(), strict=True):
         bar = "".join(SHADES[level] for level in row)
         text += f"{name:>{width}} |{bar}| {format_bytes(peak)}\n"
     return text
 
 
-def render_rgb(
-    problem: PlacementProblem, schedule: Schedule, width: int = 640, row: int = 32
-) -> NDArray[np.uint8]:
-    """The schedule as a picture: a row a device in its colour, the fuller the busier.
-
-    Returns:
-        (num_devices * row, width, 3) uint8.
-    """
-    share = busy_share(problem, schedule, width)[:, :, None]
+def _picture(problem: PlacementProblem, schedule: Schedule) -> NDArray[np.uint8]:
+    """(num_devices * 32, 640, 3) a row a device in its colour, the fuller the busier."""
+    share = _busy_share(problem, schedule, 640)[:, :, None]
     colours = COLOURS[np.arange(problem.num_devices) % len(COLOURS)][:, None, :]
     bars = (255 + share * (colours.astype(float) - 255)).round().astype(np.uint8)
-    picture = np.repeat(bars, row, axis=0)
-    picture[::row] = picture[1::row] = 255
+    picture = np.repeat(bars, 32, axis=0)
+    picture[::32] = picture[1::32] = 255
     return picture

@@ -47,13 +47,12 @@ def inner(**options: Any) -> Callable[[Any], Any]:
     What Python would call it by, which takes tuples of many arrays apart, is a quarter of the time
     that compiling takes.
     """
-    compiled = njit(no_cpython_wrapper=True, **options)
 
     def unseen(function: Any) -> Any:
         def refuse(*_: Any, **__: Any) -> Any:
             raise TypeError(f"{function.__qualname__} is called by compiled code alone")
 
-        dispatcher = compiled(function)
+        dispatcher = njit(no_cpython_wrapper=True, **options)(function)
         # numba would jump to a wrapper that is not there.
         dispatcher._insert = lambda *_, **__: None
         dispatcher._compile_for_args = refuse

@@ -51,20 +51,11 @@ class ScheduledBatch(EvaluatedBatch):
 
     Where the simulator is the evaluator, a placement is simulated once for both.
 
-    Args:
-        problem: what is placed.
-        batch: how many placements.
-        evaluate: the evaluator.
-        kernel: whether the simulator has to be compiled; it has to be to place anything.
+    Without the `kernel`, which has to be compiled for it, nothing can be placed.
     """
 
     def __init__(
-        self,
-        problem: PlacementProblem,
-        batch: int,
-        evaluate: Evaluator = simulate_many,
-        *,
-        kernel: bool = True,
+        self, problem: PlacementProblem, batch: int, evaluate: Evaluator, *, kernel: bool = True
     ) -> None:
         super().__init__(problem, batch, evaluate)
         self._compiled = compiled(problem, kernel=kernel).compiled
@@ -131,8 +122,7 @@ def observe_devices(
     current, visited, taken, written = told
     ints, longs, reals = states
     num_groups = len(w.fastest)
-    pairs = np.empty((written.shape[1], PAIR_FEATURES), np.float32)
-    groups = np.empty(GROUP_FEATURES, np.float32)
+    of_group = np.empty(GROUP_FEATURES, np.float32)
     for row in rows:
         s = view(c, ints[row], longs[row], reals[row])
         seconds = max(columns.step_time[row], TINY)
@@ -141,10 +131,8 @@ def observe_devices(
             kept.surveyed[row] = True
         observe(
             c, w, s, seconds, columns.peak[row], kept.busy[row], kept.load[row], current[row],
-            visited[row, :num_groups], taken[row] >= num_groups, pairs, groups,
+            visited[row, :num_groups], taken[row] >= num_groups, written[row], of_group,
         )  # fmt: skip
         for device in range(written.shape[1]):
-            for feature in range(PAIR_FEATURES):
-                written[row, device, feature] = pairs[device, feature]
             for feature in range(GROUP_FEATURES):
-                written[row, device, PAIR_FEATURES + feature] = groups[feature]
+                written[row, device, PAIR_FEATURES + feature] = of_group[feature]

@@ -127,8 +127,8 @@ class GroupIndex(NamedTuple):
 
 def group_index(problem: PlacementProblem) -> GroupIndex:
     """How the groups of a problem hang together."""
-    c = compiled(problem, kernel=False).compiled
-    kept, groups = len(c.missing), problem.num_groups
+    c, groups = compiled(problem, kernel=False).compiled, problem.num_groups
+    kept = len(c.missing)
     op_rows = c.op_rows.reshape(-1, 2 * OP_WORDS).astype(np.int64)
     crossing = c.crossing_rows.reshape(-1, CROSSING_ROW).astype(np.int64)
     reader = c.bundle_rows.reshape(-1, BUNDLE_ROW)[:-1, TO_GROUP].astype(np.int64)
@@ -363,19 +363,9 @@ def _company(
 
 @inner(cache=True, error_model="numpy")
 def observe(
-    c: Compiled,
-    w: GroupIndex,
-    s: State,
-    step_time: float,
-    peak: Ints,
-    busy: Floats,
-    load: Floats,
-    group: int,
-    visited: Bools,
-    later: bool,
-    x: Features,
-    y: Features,
-) -> None:  # pragma: no cover
+    c: Compiled, w: GroupIndex, s: State, step_time: float, peak: Ints, busy: Floats, load: Floats,
+    group: int, visited: Bools, later: bool, x: Features, y: Features,
+) -> None:  # pragma: no cover  # fmt: skip
     """What is seen of one group and each device, of a schedule as `busy_profile` takes it.
 
     Args:
@@ -389,12 +379,11 @@ def observe(
         group: which.
         visited: (num_groups,) whose devices were chosen in this episode.
         later: whether all groups were visited before.
-        x: (num_devices, PAIR_FEATURES) filled; with 0 for devices that the group may not be on.
+        x: (num_devices, at least PAIR_FEATURES) filled, with 0 in further columns and for devices
+            that the group may not be on.
         y: (GROUP_FEATURES,) filled.
     """
-    num_devices = len(c.device_kind)
-    here = s.device_of[group]
-    share = 1 / step_time
+    num_devices, here, share = len(c.device_kind), s.device_of[group], 1 / step_time
     count, left, done = 0, 0.0, 0.0
     x[:] = 0
     for other in range(len(visited)):

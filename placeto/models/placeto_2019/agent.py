@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from placeto.envs.episodes import Episodes
-from placeto.envs.specification import EpisodeSpecification
+from placeto.envs.episodes import Episodes, EpisodeSpecification
 from placeto.models.agent import ALL, Unschooled, Visit
 from placeto.models.choices import entropy, masked
 from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape

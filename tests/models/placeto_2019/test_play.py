@@ -7,7 +7,7 @@ import torch
 
 import placeto
 from placeto.envs import generator
-from placeto.envs.specification import EpisodeSpecification
+from placeto.envs.episodes import EpisodeSpecification
 from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
 from placeto.models.placeto_2019.play import roll_out
 from placeto.models.placeto_2019.settings import Placeto2019Config
