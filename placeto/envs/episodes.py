@@ -13,8 +13,7 @@ from placeto.envs.features import node_features, static_features, update_node_fe
 from placeto.envs.features.devices import ScheduledBatch
 from placeto.envs.observation import Observation, empty_observations, observation_space, write_graph
 from placeto.envs.progress import advance, no_progress
-from placeto.envs.rules import EpisodeRules
-from placeto.envs.starts import Start, Starts
+from placeto.envs.rules import EpisodeRules, Start, Starts
 from placeto.envs.viewer import render
 from placeto.measurement import MeasuringEvaluator
 from placeto.objective import penalised_time
@@ -128,12 +127,7 @@ class Episodes:
         generators: Sequence[np.random.Generator],
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Starts new episodes in some rows.
-
-        Args:
-            rows: (n,) which.
-            generators: one a row, draws its graph, placement and traversal, in this order.
-            options: of `reset`, the same for all of them.
+        """Starts new episodes in some rows, as `Starts.draw` has it, of a generator a row.
 
         Raises:
             PlacetoError: options that cannot be used; nothing has changed then, but generators
@@ -172,13 +166,10 @@ class Episodes:
             progress.scale[mine] = 1.0
             if self._rules.reward_scale == "relative":
                 progress.scale[mine[step_time > 0]] = step_time[step_time > 0]
+            start, current = outcomes.group_start[mine], progress.current[mine]
+            static, visited = self._static[number], progress.visited[mine, :groups]
             self.observations["node_features"][mine, :groups] = node_features(
-                self._static[number],
-                many,
-                outcomes.group_start[mine],
-                step_time,
-                progress.current[mine],
-                np.zeros((len(mine), groups), dtype=bool),
+                static, many, start, step_time, current, visited
             )
             self._tell_more(problem, batch, mine)
         progress.length[rows] = [len(order) for _, _, order in starts]
@@ -193,7 +184,8 @@ class Episodes:
         Returns:
             Rewards (batch,) and terminations (batch,), zeros in other rows.
         """
-        progress, rules = self.progress, self._rules
+        progress, features = self.progress, self.observations["node_features"]
+        penalty, terminal = self._rules.memory_penalty, self._rules.reward == "terminal"
         rewards, terminated = np.zeros(len(actions)), np.zeros(len(actions), dtype=bool)
         # All are evaluated before any goes on: where the evaluator raises, the step can be taken
         # again.
@@ -204,27 +196,14 @@ class Episodes:
             batch.move(mine, groups, np.where(allowed[groups, devices], devices, stays))
         for number, mine in self._by_problem(rows):
             problem, batch = self._problems[number], self._batches[number]
-            outcomes = batch.outcomes
+            outcomes, devices = batch.outcomes, batch.devices
+            start, step_time = outcomes.group_start, outcomes.step_time
+            cost, allowed = penalised_time(problem, outcomes, penalty), problem.allowed
             advance(
-                mine,
-                progress,
-                penalised_time(problem, outcomes, rules.memory_penalty),
-                outcomes.step_time,
-                batch.devices,
-                problem.allowed,
-                rules.reward == "terminal",
-                rewards,
-                terminated,
+                mine, progress, cost, step_time, devices, allowed, terminal, rewards, terminated
             )
-            update_node_features(
-                self.observations["node_features"],
-                mine,
-                batch.devices,
-                outcomes.group_start,
-                outcomes.step_time,
-                progress.chosen,
-                progress.current,
-            )
+            chosen, current = progress.chosen, progress.current
+            update_node_features(features, mine, devices, start, step_time, chosen, current)
             self._tell_more(problem, batch, mine)
         return rewards, terminated
 
@@ -248,17 +227,11 @@ class Episodes:
         return self._problems[int(self._problem[row])]
 
     def placements(self, row: int) -> Ints:
-        """(batch, num_groups) placements of the problem of one episode, its own in its row.
-
-        They change in place.
-        """
+        """(batch, num_groups) placements of one episode's problem, its own in its row; in place."""
         return self._batches[int(self._problem[row])].devices
 
     def evaluated(self, rows: Ints) -> tuple[Ints, Outcomes]:
-        """(n, num_groups) devices of some episodes of one problem, and what came of them; copies.
-
-        There is at least one row.
-        """
+        """Copies of (n, num_groups) devices, n > 0, of one problem's episodes, and outcomes."""
         batch = self._batches[int(self._problem[rows[0]])]
         return batch.devices[rows], batch.outcomes.of(rows)
 

@@ -18,14 +18,10 @@ class GraphSpaceWrapper(gymnasium.ObservationWrapper[spaces.GraphInstance, Any, 
 
     def __init__(self, env: gymnasium.Env[Observation, Any]) -> None:
         super().__init__(env)
-        space = env.observation_space
-        assert isinstance(space, spaces.Dict)
-        features, edges = space["node_features"], space["edge_features"]
-        assert isinstance(features, spaces.Box)
-        assert isinstance(edges, spaces.Box)
+        space: Any = env.observation_space
+        nodes, edges = (space[f"{part}_features"].shape[1:] for part in ("node", "edge"))
         self.observation_space = spaces.Graph(
-            spaces.Box(-1, 1, features.shape[1:], np.float32),
-            spaces.Box(0, 1, edges.shape[1:], np.float32),
+            spaces.Box(-1, 1, nodes, np.float32), spaces.Box(0, 1, edges, np.float32)
         )
 
     def observation(self, observation: Observation) -> spaces.GraphInstance:

@@ -6,18 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import prange
 
-from placeto.envs.features.pairs import (
-    BINS,
-    GROUP_FEATURES,
-    PAIR_FEATURES,
-    TINY,
-    Group,
-    GroupIndex,
-    Pair,
-    busy_profile,
-    group_index,
-    observe,
-)
+from placeto.envs.features import pairs
+from placeto.envs.features.pairs import BINS, GROUP_FEATURES, PAIR_FEATURES, GroupIndex
 from placeto.envs.progress import EpisodeProgress
 from placeto.problem import PlacementProblem
 from placeto.simulation import EvaluatedBatch, Evaluator, simulate_many
@@ -34,8 +24,8 @@ DEVICE_FEATURES = PAIR_FEATURES + GROUP_FEATURES
 
 def device_feature_names() -> Sequence[str]:
     """(DEVICE_FEATURES,) the columns of `device_features`: of the pair, then of the group alone."""
-    pairs = [column.name.lower() for column in Pair]
-    return [*pairs, *(f"group_{column.name.lower()}" for column in Group)]
+    of_pair = [column.name.lower() for column in pairs.Pair]
+    return [*of_pair, *(f"group_{column.name.lower()}" for column in pairs.Group)]
 
 
 class Kept(NamedTuple):
@@ -59,7 +49,7 @@ class ScheduledBatch(EvaluatedBatch):
     ) -> None:
         super().__init__(problem, batch, evaluate)
         self._compiled = compiled(problem, kernel=kernel).compiled
-        self._wiring = group_index(problem)
+        self._wiring = pairs.group_index(problem)
         self._states = buffers(self._compiled, batch)
         self._kept = Kept(
             surveyed=np.zeros(batch, dtype=bool),
@@ -125,11 +115,11 @@ def observe_devices(
     of_group = np.empty(GROUP_FEATURES, np.float32)
     for row in rows:
         s = view(c, ints[row], longs[row], reals[row])
-        seconds = max(columns.step_time[row], TINY)
+        seconds = max(columns.step_time[row], pairs.TINY)
         if not kept.surveyed[row]:
-            busy_profile(c, w, s, seconds, kept.busy[row], kept.load[row])
+            pairs.busy_profile(c, w, s, seconds, kept.busy[row], kept.load[row])
             kept.surveyed[row] = True
-        observe(
+        pairs.observe(
             c, w, s, seconds, columns.peak[row], kept.busy[row], kept.load[row], current[row],
             visited[row, :num_groups], taken[row] >= num_groups, written[row], of_group,
         )  # fmt: skip
