@@ -1,6 +1,7 @@
 """Episodes of `DevicePlacement-v0` side by side: its dynamics, written once for all its forms."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -34,9 +35,9 @@ class EpisodeSpecification:
         evaluate: turns placements into step times.
         max_groups: what observations are padded to; None: the largest graph's.
         max_edges: likewise.
-        device_features: whether observations have them.
         render_mode: of an environment.
         measures: the evaluator where it has processes of the environment's own.
+        device_features: whether observations have them.
     """
 
     problems: Mapping[str, PlacementProblem]
@@ -44,9 +45,9 @@ class EpisodeSpecification:
     evaluate: Evaluator = simulate_many
     max_groups: int | None = None
     max_edges: int | None = None
-    device_features: bool = True
     render_mode: RenderMode = None
     measures: MeasuringEvaluator | None = None
+    device_features: bool = True
 
     @cached_property
     def space(self) -> spaces.Dict:
@@ -82,7 +83,7 @@ class Episodes:
             is given away is copied.
         infos: (batch, ...) a key of the info, likewise.
         progress: of each episode, likewise.
-        starts: where episodes begin.
+        starts: where episodes can begin.
     """
 
     def __init__(self, made_of: EpisodeSpecification, batch: int) -> None:
@@ -121,23 +122,11 @@ class Episodes:
         ended: Bools = self.progress.taken >= self.progress.length
         return ended
 
-    def reset(
-        self,
-        rows: Ints,
-        generators: Sequence[np.random.Generator],
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Starts new episodes in some rows, as `Starts.draw` has it, of a generator a row.
-
-        Raises:
-            PlacetoError: options that cannot be used; nothing has changed then, but generators
-                may have drawn. Where the evaluator raises, the episodes of the rows have to be
-                reset again.
-        """
-        self.begin(rows, self.starts.draw(generators, options or {}))
-
     def begin(self, rows: Ints, starts: Sequence[Start]) -> None:
-        """Starts new episodes in some rows from where it is known, one start a row."""
+        """Starts new episodes in some rows, one start a row.
+
+        Where the evaluator raises, the episodes of the rows have to be started again.
+        """
         progress = self.progress
         progress.length[rows] = 0
         progress.taken[rows] = 0
@@ -187,8 +176,7 @@ class Episodes:
         progress, features = self.progress, self.observations["node_features"]
         penalty, terminal = self._rules.memory_penalty, self._rules.reward == "terminal"
         rewards, terminated = np.zeros(len(actions)), np.zeros(len(actions), dtype=bool)
-        # All are evaluated before any goes on: where the evaluator raises, the step can be taken
-        # again.
+        # All are evaluated before any goes on: if the evaluator raises, the step can be retaken.
         for number, mine in self._by_problem(rows):
             batch, allowed = self._batches[number], self._problems[number].allowed
             groups, devices = progress.current[mine], actions[mine]
@@ -213,14 +201,8 @@ class Episodes:
 
     def inform(self, row: int) -> dict[str, Any]:
         """The info of one episode: plain numbers and text, and copies of arrays."""
-        info = {}
-        for key, values in self.infos.items():
-            value = values[row]
-            if isinstance(value, np.ndarray):
-                info[key] = value.copy()
-            else:
-                info[key] = value.item() if isinstance(value, np.generic) else value
-        return info
+        found = {key: values[row] for key, values in self.infos.items()}
+        return {k: v.item() if isinstance(v, np.generic) else copy(v) for k, v in found.items()}
 
     def problem(self, row: int) -> PlacementProblem:
         """The problem of one episode; the first one before the first reset."""

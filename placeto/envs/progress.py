@@ -60,10 +60,10 @@ def advance(
     rewards: Floats,
     terminated: Bools,
 ) -> None:  # pragma: no cover
-    """Takes some episodes over a step, of whose placements all is known.
+    """Takes some episodes of one problem over a step, of whose placements all is known.
 
     Args:
-        rows: (n,) the episodes, of one problem.
+        rows: (n,) the episodes.
         progress: of the batch; its rows are written, as are those of the last two.
         cost: (batch,) s, ρ after the step.
         step_time: (batch,) s.

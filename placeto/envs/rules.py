@@ -48,10 +48,6 @@ Start = tuple[int, Ints, Ints]
 class Starts:
     """Draws the starts of episodes; remembers those placements that are always the same.
 
-    Args:
-        problems: by the name of the graph.
-        rules: of the episodes.
-
     Raises:
         PlacetoError: an initial placement that does not suit every problem.
     """
@@ -69,8 +65,8 @@ class Starts:
     ) -> list[Start]:
         """One start a generator, which draws graph, placement and order, one after the other.
 
-        The options, of `reset`, may have a `graph` and a `placement`; a `PlacetoError` says which
-        cannot be used.
+        Raises:
+            PlacetoError: options of `reset` that cannot be used; generators may have drawn then.
         """
         for option in options:
             if option not in ("graph", "placement"):

@@ -6,30 +6,33 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec
 
+import numpy as np
+
 from placeto.cluster import Cluster, load_cluster
+from placeto.envs import generator
 from placeto.envs.episodes import EpisodeSpecification, RenderMode
-from placeto.envs.features.devices import observe_devices
+from placeto.envs.features.devices import ScheduledBatch, observe_devices
+from placeto.envs.observation import empty_observations, observation_space
+from placeto.envs.progress import no_progress
 from placeto.envs.rules import EpisodeRules, check_choice
 from placeto.graph import ComputationGraph, load_graph
-from placeto.grouping import Grouping
+from placeto.grouping import Grouping, group_ops
 from placeto.heuristics.initial import InitialPlacement
 from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator, find_evaluator
+from placeto.simulation import Evaluator, find_evaluator, simulate_many
 from placeto.simulation.first import compile_kernel
-from placeto.support.beside import compile_beside
+from placeto.support.beside import compile_beside, done
 from placeto.support.errors import PlacetoError
 
 Graph = str | Path | ComputationGraph
 Parameters = ParamSpec("Parameters")
 
-DEFAULT_GROUPS = 64
-
 
 def specify(
     graph: Graph | Sequence[Graph] = "inception_v3",
     cluster: str | Path | Cluster = "k80x4",
-    grouping: Grouping = DEFAULT_GROUPS,
+    grouping: Grouping = 64,
     *,
     initial_placement: InitialPlacement = "first",
     reward: Literal["improvement", "terminal"] = "improvement",
@@ -44,29 +47,42 @@ def specify(
     pins: Mapping[int, int] | None = None,
     render_mode: RenderMode = None,
 ) -> EpisodeSpecification:
-    """The specification that an environment's arguments ask for; see `DevicePlacementEnv`.
+    """The specification that an environment's arguments, if they can be used, ask for.
 
-    Raises:
-        PlacetoError: an argument that cannot be used.
+    See `DevicePlacementEnv`.
     """
     rules = EpisodeRules(initial_placement, reward, reward_scale, memory_penalty, sweeps, traversal)
     check_choice("render_mode", render_mode, (None, "ansi", "rgb_array"))
     stages = ("groups", "features")
-    if compile_beside("placeto.envs.compiling:compile_all", stages, observe_devices):
+    if compile_beside("placeto.envs.specification:compile_all", stages, observe_devices):
         compile_kernel()
     graphs = [graph] if isinstance(graph, str | Path | ComputationGraph) else list(graph)
-    problems = _problems(graphs, cluster, grouping, pins or {})
+    if not graphs:
+        raise PlacetoError("graph is an empty list, expected at least one graph")
+    placed_on = cluster if isinstance(cluster, Cluster) else load_cluster(cluster)
+    problems: dict[str, PlacementProblem] = {}
+    for entry in graphs:
+        loaded = entry if isinstance(entry, ComputationGraph) else load_graph(entry)
+        if loaded.name in problems:
+            raise PlacetoError(f"two graphs are called {loaded.name!r}; names must be unique")
+        problems[loaded.name] = PlacementProblem(loaded, placed_on, grouping, pins=pins or {})
     evaluate = _evaluator(evaluator, measure_options, problems)
-    measures = evaluate if isinstance(evaluate, MeasuringEvaluator) else None
+    own = None if evaluate is evaluator else evaluate
+    measures = own if isinstance(own, MeasuringEvaluator) else None
     return EpisodeSpecification(
-        problems,
-        rules,
-        evaluate,
-        max_groups,
-        max_edges,
-        render_mode=render_mode,
-        measures=None if evaluate is evaluator else measures,
+        problems, rules, evaluate, max_groups, max_edges, render_mode, measures
     )
+
+
+def compile_all() -> None:
+    """What a first environment has compiled by another process, which leaves the kernel to it."""
+    problem = generator.diamond()
+    group_ops(problem.graph, 2)
+    done("groups")
+    seen = empty_observations(1, observation_space([problem], None, None))
+    batch = ScheduledBatch(problem, 1, simulate_many, kernel=False)
+    batch.write(np.zeros(0, dtype=np.int64), no_progress(seen, 1), seen["device_features"])
+    done("features")
 
 
 def taking(
@@ -83,24 +99,6 @@ def taking(
     return told
 
 
-def _problems(
-    graphs: Sequence[Graph],
-    cluster: str | Path | Cluster,
-    grouping: Grouping,
-    pins: Mapping[int, int],
-) -> dict[str, PlacementProblem]:
-    if not graphs:
-        raise PlacetoError("graph is an empty list, expected at least one graph")
-    placed_on = cluster if isinstance(cluster, Cluster) else load_cluster(cluster)
-    problems: dict[str, PlacementProblem] = {}
-    for entry in graphs:
-        loaded = entry if isinstance(entry, ComputationGraph) else load_graph(entry)
-        if loaded.name in problems:
-            raise PlacetoError(f"two graphs are called {loaded.name!r}; names must be unique")
-        problems[loaded.name] = PlacementProblem(loaded, placed_on, grouping, pins=pins)
-    return problems
-
-
 def _evaluator(
     asked: str | Evaluator,
     options: Mapping[str, Any] | None,
@@ -114,13 +112,12 @@ def _evaluator(
         if isinstance(asked, str):
             check_choice("evaluator", asked, ("simulate", "measure"))
         return find_evaluator(asked)
+    options = options or {}
     known = [field.name for field in fields(Effort)]
-    for option in options or {}:
-        if option not in known:
-            raise PlacetoError(
-                f"measure_options: there is no {option!r}; options: {', '.join(known)}"
-            )
-    effort = Effort(**(options or {}))
-    runtime = Runtime(next(iter(problems.values())).cluster)
+    if unknown := [option for option in options if option not in known]:
+        raise PlacetoError(
+            f"measure_options: there is no {unknown[0]!r}; options: {', '.join(known)}"
+        )
+    effort, runtime = Effort(**options), Runtime(next(iter(problems.values())).cluster)
     runnables = {name: find_runnable(problem.graph) for name, problem in problems.items()}
     return MeasuringEvaluator(runtime, effort, runnables)

@@ -91,15 +91,12 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Observation, Infos]:
-        """Starts episodes in all environments, or in those of a mask.
+        """Starts episodes in all environments, or in those of a mask; only these have infos.
 
         Args:
             seed: of the first environment, each next one has one more; or one for each; None
                 goes on with the numbers of before.
             options: see the class.
-
-        Returns:
-            The observations of all environments, and the infos of those reset.
 
         Raises:
             PlacetoError: seeds or options that cannot be used.
@@ -117,22 +114,23 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
 
     def step(self, actions: ArrayLike) -> tuple[Observation, Floats, Bools, Bools, Infos]:
         """Gives the current group of each environment a device, in (num_envs,) `actions`."""
-        over = self._episodes.over() | self._truncated()
-        started = self._episodes.progress.length > 0
+        progress = self._episodes.progress
+        over = self._episodes.over() | (progress.taken >= self._most_steps)
+        started = progress.length > 0
         if not started.all() or (self.autoreset_mode is AutoresetMode.DISABLED and over.any()):
             raise gymnasium.error.ResetNeeded(
                 f"call reset before step, for environment {int(over.argmax())} at least"
             )
         devices = self._checked_actions(actions, over)
         rewards, terminated = self._episodes.step(np.flatnonzero(~over), devices)
-        truncated = self._truncated() & ~over
+        truncated = (progress.taken >= self._most_steps) & ~over
         infos: Infos = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             over = terminated | truncated
             if over.any():
                 infos = self._finals(over)
         if over.any():
-            self._start(over)
+            self._start(over, {})
         infos.update(self._infos(np.ones(self.num_envs, dtype=bool)))
         return self._observations(), rewards, terminated, truncated, infos
 
@@ -159,13 +157,10 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         """What each environment's generator was seeded with."""
         return tuple(seed for _, seed in self._seeded)
 
-    def _truncated(self) -> Bools:
-        truncated: Bools = self._episodes.progress.taken >= self._most_steps
-        return truncated
-
-    def _start(self, mask: Bools, options: Mapping[str, Any] | None = None) -> None:
+    def _start(self, mask: Bools, options: Mapping[str, Any]) -> None:
         rows = np.flatnonzero(mask)
-        self._episodes.reset(rows, [self._seeded[row][0] for row in rows.tolist()], options)
+        generators = [self._seeded[row][0] for row in rows.tolist()]
+        self._episodes.begin(rows, self._episodes.starts.draw(generators, options))
 
     def _observations(self) -> Observation:
         return {key: value.copy() for key, value in self._episodes.observations.items()}
@@ -188,15 +183,14 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         return infos | {f"_{key}": ended.copy() for key in infos}
 
     def _each_seed(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        if seed is None:
-            return [None] * self.num_envs
         if isinstance(seed, int | np.integer):
             return [int(seed) + row for row in range(self.num_envs)]
-        if len(seed) != self.num_envs:
+        seeds = [None] * self.num_envs if seed is None else list(seed)
+        if len(seeds) != self.num_envs:
             raise PlacetoError(
-                f"there are {len(seed)} seeds, expected {self.num_envs}: one an environment"
+                f"there are {len(seeds)} seeds, expected {self.num_envs}: one an environment"
             )
-        return list(seed)
+        return seeds
 
     def _checked_mask(self, mask: object) -> Bools:
         found = np.asarray(mask)

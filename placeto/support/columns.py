@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
@@ -32,25 +32,13 @@ def whole(
     lowest: int,
     bound: int | None = None,
 ) -> Ints:
-    """A column of whole numbers, copied and read-only.
+    """A column of whole numbers, copied and read-only; floats without a fraction are accepted.
 
-    Args:
-        values: (num_rows,) the numbers; floats without a fraction are accepted.
-        length: how many there must be; None for any number.
-        where: the column.
-        row: a row.
-        lowest: the lowest number accepted.
-        bound: one more than the highest accepted; None for the largest of all columns, 2**62.
+    They go from `lowest` to below `bound`, or to 2**62; without a `length` there are any number.
     """
     if isinstance(values, list | tuple) and bool in set(map(type, values)):
         _check_whole(values, where)
-    try:
-        array = np.asarray(values)
-    except (ValueError, OverflowError) as error:
-        raise PlacetoError(f"{where}: not a list of whole numbers") from error
-    if array.ndim != 1:
-        raise PlacetoError(f"{where}: expected one value per {row}")
-    check_length(array, len(array) if length is None else length, where, row)
+    array = _array(values, None, "whole numbers", length, where, row)
     if len(array) and not np.issubdtype(array.dtype, np.integer):
         _check_whole(values if isinstance(values, list | tuple) else array.astype(object), where)
     _refuse(array < lowest, array, where, f"must be at least {lowest}")
@@ -64,13 +52,7 @@ def whole(
 
 def real(values: ArrayLike, length: int, where: str) -> Floats:
     """A column of real numbers from 0, one an op, copied and read-only."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise PlacetoError(f"{where}: not a list of numbers") from error
-    if array.ndim != 1:
-        raise PlacetoError(f"{where}: expected one value per op")
-    check_length(array, length, where, "op")
+    array = _array(values, np.float64, "numbers", length, where, "op")
     _refuse(~(array >= 0), array, where, "must not be negative or NaN")
     array.flags.writeable = False
     return array
@@ -80,6 +62,19 @@ def check_length(values: Any, length: int, where: str, row: str) -> None:
     """Checks that a column is as long as its table."""
     if len(values) != length:
         raise PlacetoError(f"{where} has {len(values)} values, expected {length}, one per {row}")
+
+
+def _array(
+    values: ArrayLike, kind: DTypeLike, numbers: str, length: int | None, where: str, row: str
+) -> NDArray[Any]:
+    try:
+        array = np.array(values, dtype=kind)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PlacetoError(f"{where}: not a list of {numbers}") from error
+    if array.ndim != 1:
+        raise PlacetoError(f"{where}: expected one value per {row}")
+    check_length(array, len(array) if length is None else length, where, row)
+    return array
 
 
 def _refuse(wrong: NDArray[np.bool_], column: NDArray[Any], where: str, said: str) -> None:

@@ -50,10 +50,10 @@ class Crew(Generic[Item, Result]):
         # would compile everything once more. With every item, as an actor may start again; in a
         # list, of which Ray hands over the reference.
         self._make = ray.put(ray.cloudpickle.dumps(make))
+        worker, version = ray.remote(Worker), placeto.__version__
+        lives = {"max_restarts": DEATHS, "max_task_retries": -1}
         self._actors = [
-            ray.remote(max_restarts=DEATHS, max_task_retries=-1, **each)(Worker).remote(
-                number, placeto.__version__
-            )
+            worker.options(**lives, **each).remote(number, version)
             for number, each in enumerate(options)
         ]
         self._pool = ActorPool(self._actors)
@@ -78,12 +78,7 @@ class Crew(Generic[Item, Result]):
         return self._tickets
 
     def start(self) -> None:
-        """Waits until an actor is ready for work.
-
-        Raises:
-            PlacetoError: none will be.
-            Exception: what `make` raised.
-        """
+        """Waits until an actor is ready for work; raises why none will be, or what `make` did."""
         if not self._starting:
             return
         ready, _ = self._ray.wait(self._starting, timeout=PATIENCE)
@@ -99,9 +94,7 @@ class Crew(Generic[Item, Result]):
     def take(self) -> tuple[int, Result]:
         """Waits for the next item that is done, of those handed over; its ticket and result.
 
-        Raises:
-            PlacetoError: a worker dies again and again.
-            Exception: what the work raised.
+        Raises a `PlacetoError` where a worker dies again and again, and what the work raised.
         """
         self.start()
         number, life, ticket, result = self._result(self._pool.get_next_unordered)

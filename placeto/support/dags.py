@@ -39,10 +39,7 @@ def topological_order(num_nodes: int, sources: Ints, targets: Ints) -> Ints:
 def directed(position: Ints, sources: Ints, targets: Ints) -> tuple[Ints, Ints]:
     """Edges turned to point along an order of the nodes, each pair of nodes once.
 
-    Args:
-        position: (num_nodes,) where each node stands in the order.
-        sources: (num_edges,) one end of each edge.
-        targets: (num_edges,) the other.
+    In it each node has a (num_nodes,) `position`.
 
     Returns:
         Parents and children, two (n,) arrays, sorted by (parent, child).

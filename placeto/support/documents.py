@@ -55,12 +55,7 @@ def from_value(value: Any, kind: type[T], where: str) -> T:
 def read_document(path: Path, kind: type[T], expected: str, version: int, where: str) -> T:
     """Reads a file of this package's own, JSON that is compressed or not.
 
-    Args:
-        path: the file.
-        kind: what it must hold.
-        expected: its `format`.
-        version: the latest that this program reads.
-        where: what to call it in error messages.
+    Its `format` must be the expected one, its version at most this one, and it must hold a `kind`.
 
     Raises:
         PlacetoError: it cannot be read, is not JSON, of another format, of a later version, or does

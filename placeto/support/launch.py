@@ -18,13 +18,9 @@ _LAUNCH = 'local, or a job\'s addresses such as {worker: ["host:port", …]}'
 
 @dataclass(frozen=True)
 class Launch:
-    """Worker processes, one a task, that run a cluster's devices.
+    """Worker processes, one a task, that run a cluster's devices."""
 
-    Attributes:
-        addresses: (job, its tasks' `host:port`) of workers that run already; empty for workers
-            that are started on this machine.
-    """
-
+    # (job, its tasks' `host:port`) of workers that run already; empty for those started here.
     addresses: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
@@ -49,19 +45,16 @@ class TensorFlowDevice:
 def tensorflow_devices(
     launch: Launch | None, names: Sequence[str], tensorflow: Sequence[str | None]
 ) -> tuple[TensorFlowDevice, ...]:
-    """What TensorFlow calls the devices of a cluster, in full.
+    """What TensorFlow calls the devices of a cluster, in full; with no launch, of one process.
 
-    Args:
-        launch: how they are run; None for all in one process.
-        names: (num_devices,) names of the devices.
-        tensorflow: (num_devices,) what the cluster says of each.
+    The cluster has a name for each, and says `tensorflow` of it, (num_devices,) both.
 
     Raises:
         PlacetoError: a device without such a name or with another's, a process that the launch
             does not have, or tasks that are not numbered from 0 without gaps.
     """
-    pairs = zip(names, tensorflow, strict=True)
-    devices = tuple(_device(launch, text, f"device {name!r}") for name, text in pairs)
+    said = zip(names, tensorflow, strict=True)
+    devices = tuple(_device(launch, text, f"device {name!r}") for name, text in said)
     for number, device in enumerate(devices):
         if device in devices[:number]:
             raise PlacetoError(

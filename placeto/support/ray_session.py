@@ -30,8 +30,7 @@ def ray_session(address: str | None, cpus: int) -> Iterator[None]:
     it does in threads of its own, goes to stderr.
 
     Args:
-        address: of a cluster, or `auto` for the one that this machine is part of; None for a Ray
-            of this process's own.
+        address: of a cluster, or `auto` for this machine's; None for a Ray of this process's own.
         cpus: how many workers are wanted at once, a CPU each as Ray counts them. A Ray of this
             process's own has so many, whatever the machine has.
 

@@ -109,18 +109,10 @@ def update_node_features(
 ) -> None:  # pragma: no cover
     """Takes the features of some episodes over a step, in place, to what `node_features` says.
 
-    A step changes what is known of the group whose device was chosen, which group is the current
-    one, and the start times; the rest of `features` is left as it is.
-
-    Args:
-        features: (batch, max_groups, num_node_features) those before the step; groups of the
-            problem first, what comes after them is padding.
-        rows: (n,) the episodes that take the step; no others are read or written.
-        devices: (batch, num_groups) the placements after the step.
-        group_start: (batch, num_groups) seconds, of these placements.
-        step_time: (batch,) seconds, of these placements.
-        chosen: (batch,) the group whose device the step chose.
-        current: (batch,) the group whose device is chosen next.
+    A step changes what is known of the group whose device was `chosen`, (batch,), which group is
+    the current one, and the start times; the rest of `features`, (batch, max_groups,
+    num_node_features), is left as it is, as is padding, which comes after the problem's groups.
+    Of the other arrays, as `node_features` takes them, only the (n,) `rows` are read.
     """
     num_devices = (features.shape[2] - 5) // 2
     present = num_devices + 2

@@ -1,7 +1,7 @@
 """What the present schedule says of one group on each device, for a batch of episodes."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import prange
@@ -15,7 +15,7 @@ from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.reduction import compiled
 from placeto.simulation.run import Columns, run_apart
 from placeto.simulation.state import buffers, view
-from placeto.support.arrays import Bools, Features, Floats, Ints
+from placeto.support.arrays import Features, Ints
 from placeto.support.beside import wait_for
 from placeto.support.jit import njit
 
@@ -28,20 +28,11 @@ def device_feature_names() -> Sequence[str]:
     return [*of_pair, *(f"group_{column.name.lower()}" for column in pairs.Group)]
 
 
-class Kept(NamedTuple):
-    """What is kept of a batch of schedules."""
-
-    surveyed: Bools  # (batch,) whether the next two are of the present ones
-    busy: Floats  # (batch, num_devices, BINS + 1), see `busy_profile`
-    load: Floats  # (batch, num_devices, 2), likewise
-
-
 class ScheduledBatch(EvaluatedBatch):
     """An `EvaluatedBatch` that keeps the simulated schedule of each placement.
 
-    Where the simulator is the evaluator, a placement is simulated once for both.
-
-    Without the `kernel`, which has to be compiled for it, nothing can be placed.
+    Where the simulator is the evaluator, a placement is simulated once for both. Without the
+    `kernel`, which has to be compiled for it, nothing can be placed.
     """
 
     def __init__(
@@ -51,11 +42,9 @@ class ScheduledBatch(EvaluatedBatch):
         self._compiled = compiled(problem, kernel=kernel).compiled
         self._wiring = pairs.group_index(problem)
         self._states = buffers(self._compiled, batch)
-        self._kept = Kept(
-            surveyed=np.zeros(batch, dtype=bool),
-            busy=np.zeros((batch, problem.num_devices, BINS + 1)),
-            load=np.zeros((batch, problem.num_devices, 2)),
-        )
+        # What `busy_profile` says of each schedule, and whether it has been asked.
+        sizes = (batch, problem.num_devices, BINS + 1), (batch, problem.num_devices, 2)
+        self._profiled, self._profiles = np.zeros(batch, dtype=bool), tuple(map(np.zeros, sizes))
         self._apart: Columns | None = None
         if evaluate is not simulate_many:
             time, peak, start = self._simulated
@@ -67,7 +56,7 @@ class ScheduledBatch(EvaluatedBatch):
             super().place(rows, many)
         self.devices[rows] = many
         run_apart(self._compiled, rows, self.devices, self._states, self._simulated)
-        self._kept.surveyed[rows] = False
+        self._profiled[rows] = False
         if self._apart is None:
             fits = (self.outcomes.peak_memory[rows] <= self.problem.memory_limit).all(axis=1)
             self.outcomes.feasible[rows] = fits & np.isfinite(self.outcomes.step_time[rows])
@@ -87,14 +76,15 @@ class ScheduledBatch(EvaluatedBatch):
             written: (batch, num_devices, DEVICE_FEATURES) filled in these rows.
         """
         run = _observe_over_cores if len(rows) > 1 else observe_devices
+        kept = (self._profiled, *self._profiles)
         told = (progress.current, progress.visited, progress.taken, written)
         wait_for("features")
-        run(self._compiled, self._wiring, rows, self._states, self._simulated, self._kept, told)
+        run(self._compiled, self._wiring, rows, self._states, self._simulated, kept, told)
 
 
 @njit(cache=True, parallel=True)
 def _observe_over_cores(
-    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
+    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Any, told: Any
 ) -> None:  # pragma: no cover
     for index in prange(len(rows)):
         observe_devices(c, w, rows[index : index + 1], states, columns, kept, told)
@@ -102,13 +92,15 @@ def _observe_over_cores(
 
 @njit(cache=True)
 def observe_devices(
-    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
+    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Any, told: Any
 ) -> None:  # pragma: no cover
     """Writes the device features of some rows, one after the other.
 
-    `told` is (batch,) current groups, (batch, at least num_groups) which groups were visited,
-    (batch,) steps behind, and what is written.
+    `kept` is (batch,) whether the next two, of `busy_profile`, are of the present schedules; `told`
+    (batch,) current groups, (batch, at least num_groups) which groups were visited, (batch,) steps
+    behind, and what is written.
     """
+    profiled, busy, load = kept
     current, visited, taken, written = told
     ints, longs, reals = states
     num_groups = len(w.fastest)
@@ -116,11 +108,11 @@ def observe_devices(
     for row in rows:
         s = view(c, ints[row], longs[row], reals[row])
         seconds = max(columns.step_time[row], pairs.TINY)
-        if not kept.surveyed[row]:
-            pairs.busy_profile(c, w, s, seconds, kept.busy[row], kept.load[row])
-            kept.surveyed[row] = True
+        if not profiled[row]:
+            pairs.busy_profile(c, w, s, seconds, busy[row], load[row])
+            profiled[row] = True
         pairs.observe(
-            c, w, s, seconds, columns.peak[row], kept.busy[row], kept.load[row], current[row],
+            c, w, s, seconds, columns.peak[row], busy[row], load[row], current[row],
             visited[row, :num_groups], taken[row] >= num_groups, written[row], of_group,
         )  # fmt: skip
         for device in range(written.shape[1]):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.problem import PlacementProblem
+from placeto.simulation import state
 from placeto.simulation.compiled import (
     BUNDLE_ROW,
     BUNDLED,
@@ -30,18 +31,7 @@ from placeto.simulation.compiled import (
     Compiled,
 )
 from placeto.simulation.reduction import compiled
-from placeto.simulation.state import (
-    CHANNEL,
-    COPY,
-    COPY_ROW,
-    CROSSING,
-    NEXT_COPY,
-    NUM_TRANSFERS,
-    ON_DEVICE,
-    SENDER,
-    TRANSFER_ROW,
-    State,
-)
+from placeto.simulation.state import State
 from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
@@ -160,9 +150,8 @@ def path_shares(problem: PlacementProblem) -> Floats:
     """
     graph, a = problem.graph, problem.arrays
     seconds = problem.op_seconds.min(axis=1)
-    before, after = np.zeros(graph.num_ops), seconds.copy()
     producers = a.tensor_producer[a.edge_tensor[a.inputs]]
-    _longest_paths(graph.topological_order, seconds, a.input_start, producers, before, after)
+    before, after = _longest_paths(graph.topological_order, seconds, a.input_start, producers)
     paths = np.stack([np.full(problem.num_groups, np.inf), np.zeros(problem.num_groups)], axis=1)
     np.minimum.at(paths[:, 0], problem.op_group, before)
     np.maximum.at(paths[:, 1], problem.op_group, after)
@@ -172,9 +161,10 @@ def path_shares(problem: PlacementProblem) -> Floats:
 
 @njit(cache=True)
 def _longest_paths(
-    order: Ints, seconds: Floats, start: Ints, producers: Ints, before: Floats, after: Floats
-) -> None:  # pragma: no cover
-    """Raises each op's longest path up to its start, and from its start on, to what it is."""
+    order: Ints, seconds: Floats, start: Ints, producers: Ints
+) -> tuple[Floats, Floats]:  # pragma: no cover
+    """Each op's longest path up to its start, and from its start on."""
+    before, after = np.zeros_like(seconds), seconds.copy()
     for op in order:
         for position in range(start[op], start[op + 1]):
             producer = producers[position]
@@ -183,6 +173,7 @@ def _longest_paths(
         for position in range(start[op], start[op + 1]):
             producer = producers[position]
             after[producer] = max(after[producer], seconds[producer] + after[op])
+    return before, after
 
 
 def log_shares(shares: Floats) -> Floats:
@@ -202,17 +193,11 @@ def squash(share: float) -> float:  # pragma: no cover
 def busy_profile(
     c: Compiled, w: GroupIndex, s: State, step_time: float, busy: Floats, load: Floats
 ) -> None:  # pragma: no cover
-    """Sums up a schedule, of a state at the end of a step, with the starts of the ops.
+    """Sums up a schedule: a state at the end of a step of some seconds, with the starts of the ops.
 
-    Args:
-        c: the compiled problem.
-        w: of its groups.
-        s: the state.
-        step_time: seconds, more than 0.
-        busy: (num_devices, BINS + 1) filled with the seconds that each device works until the
-            beginning of each of `BINS` equal parts of the step, and until its end.
-        load: (num_devices, 2) filled with the shares of the step for which a channel is taken by
-            what the device sends, and by what it receives.
+    (num_devices, BINS + 1) `busy` is filled with the seconds that each device works until the
+    beginning of each of `BINS` equal parts of the step, and until its end; (num_devices, 2) `load`
+    with the shares of the step for which a channel is taken by what it sends, and what it receives.
     """
     num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
     busy[:] = 0
@@ -233,16 +218,16 @@ def busy_profile(
     for device in range(len(busy)):
         for part in range(BINS):
             busy[device, part + 1] += busy[device, part]
-    for transfer in range(s.counts[NUM_TRANSFERS]):
-        row = TRANSFER_ROW * transfer
-        channel = s.transfers[row + CHANNEL]
-        size = w.tensor_bytes[s.transfers[row + CROSSING]]
+    for transfer in range(s.counts[state.NUM_TRANSFERS]):
+        row = state.TRANSFER_ROW * transfer
+        channel = s.transfers[row + state.CHANNEL]
+        size = w.tensor_bytes[s.transfers[row + state.CROSSING]]
         taken = (size / c.bandwidth[channel] + c.overhead[channel]) / step_time
-        load[s.transfers[row + SENDER], 0] += taken
-        copy = s.transfers[row + COPY]
+        load[s.transfers[row + state.SENDER], 0] += taken
+        copy = s.transfers[row + state.COPY]
         while copy >= 0:
-            load[s.copies[COPY_ROW * copy + ON_DEVICE], 1] += taken
-            copy = s.copies[COPY_ROW * copy + NEXT_COPY]
+            load[s.copies[state.COPY_ROW * copy + state.ON_DEVICE], 1] += taken
+            copy = s.copies[state.COPY_ROW * copy + state.NEXT_COPY]
 
 
 @inner(cache=True)
@@ -263,11 +248,8 @@ def _worked_until(busy: Floats, device: int, time: float) -> float:  # pragma: n
 @inner(cache=True)
 def first_start(c: Compiled, s: State, bundle: int) -> float:  # pragma: no cover
     """When the first consumer in a bundle starts, in seconds."""
-    start = np.inf
-    for index in range(
-        c.bundle_rows[BUNDLE_ROW * bundle + BUNDLED],
-        c.bundle_rows[BUNDLE_ROW * (bundle + 1) + BUNDLED],
-    ):
+    start, row = np.inf, BUNDLE_ROW * bundle + BUNDLED
+    for index in range(c.bundle_rows[row], c.bundle_rows[row + BUNDLE_ROW]):
         start = min(start, s.op_start[c.bundled[index]])
     return start
 
@@ -366,22 +348,12 @@ def observe(
     c: Compiled, w: GroupIndex, s: State, step_time: float, peak: Ints, busy: Floats, load: Floats,
     group: int, visited: Bools, later: bool, x: Features, y: Features,
 ) -> None:  # pragma: no cover  # fmt: skip
-    """What is seen of one group and each device, of a schedule as `busy_profile` takes it.
+    """What is seen of one group and each device, of a schedule as `busy_profile` summed it up.
 
-    Args:
-        c: the compiled problem.
-        w: of its groups.
-        s: the state.
-        step_time: seconds, more than 0.
-        peak: (num_devices,) bytes.
-        busy: by `busy_profile`, as is `load`.
-        load: likewise.
-        group: which.
-        visited: (num_groups,) whose devices were chosen in this episode.
-        later: whether all groups were visited before.
-        x: (num_devices, at least PAIR_FEATURES) filled, with 0 in further columns and for devices
-            that the group may not be on.
-        y: (GROUP_FEATURES,) filled.
+    `peak` is (num_devices,) bytes; `visited` (num_groups,) whose devices were chosen in this
+    episode, and `later` whether all were before. Filled are `x`, (num_devices, at least
+    PAIR_FEATURES), with 0 in further columns and for devices that the group may not be on, and `y`,
+    (GROUP_FEATURES,).
     """
     num_devices, here, share = len(c.device_kind), s.device_of[group], 1 / step_time
     count, left, done = 0, 0.0, 0.0
