@@ -87,9 +87,8 @@ class Episodes:
     """
 
     def __init__(self, made_of: EpisodeSpecification, batch: int) -> None:
-        rules, evaluate = made_of.rules, made_of.evaluate
-        self._names = list(made_of.problems)
-        self._problems = list(made_of.problems.values())
+        problems, rules, evaluate = made_of.problems, made_of.rules, made_of.evaluate
+        self._names, self._problems = list(problems), list(problems.values())
         self._rules = rules
         kind = ScheduledBatch if made_of.device_features else EvaluatedBatch
         self._batches = [kind(problem, batch, evaluate) for problem in self._problems]
@@ -98,7 +97,7 @@ class Episodes:
         for other in self._batches[1:]:
             other.outcomes = replace(outcomes, group_start=other.outcomes.group_start)
         self._static = [static_features(problem) for problem in self._problems]
-        self.starts = Starts(made_of.problems, rules)
+        self.starts = Starts(problems, rules)
         self._measuring = evaluate if isinstance(evaluate, MeasuringEvaluator) else None
         self._problem = np.zeros(batch, dtype=np.int64)
         self.observations = empty_observations(batch, made_of.space)

@@ -53,8 +53,7 @@ def specify(
     """
     rules = EpisodeRules(initial_placement, reward, reward_scale, memory_penalty, sweeps, traversal)
     check_choice("render_mode", render_mode, (None, "ansi", "rgb_array"))
-    stages = ("groups", "features")
-    if compile_beside("placeto.envs.specification:compile_all", stages, observe_devices):
+    if compile_beside(f"{__name__}:compile_all", ("groups", "features"), observe_devices):
         compile_kernel()
     graphs = [graph] if isinstance(graph, str | Path | ComputationGraph) else list(graph)
     if not graphs:

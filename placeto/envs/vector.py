@@ -116,8 +116,8 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         """Gives the current group of each environment a device, in (num_envs,) `actions`."""
         progress = self._episodes.progress
         over = self._episodes.over() | (progress.taken >= self._most_steps)
-        started = progress.length > 0
-        if not started.all() or (self.autoreset_mode is AutoresetMode.DISABLED and over.any()):
+        started = progress.length.all()
+        if not started or (over.any() and self.autoreset_mode is AutoresetMode.DISABLED):
             raise gymnasium.error.ResetNeeded(
                 f"call reset before step, for environment {int(over.argmax())} at least"
             )
