@@ -185,7 +185,7 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     def _each_seed(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if isinstance(seed, int | np.integer):
             return [int(seed) + row for row in range(self.num_envs)]
-        seeds = [None] * self.num_envs if seed is None else list(seed)
+        seeds: list[int | None] = [None] * self.num_envs if seed is None else list(seed)
         if len(seeds) != self.num_envs:
             raise PlacetoError(
                 f"there are {len(seeds)} seeds, expected {self.num_envs}: one an environment"

@@ -42,9 +42,9 @@ class ScheduledBatch(EvaluatedBatch):
         self._compiled = compiled(problem, kernel=kernel).compiled
         self._wiring = pairs.group_index(problem)
         self._states = buffers(self._compiled, batch)
-        # What `busy_profile` says of each schedule, and whether it has been asked.
-        sizes = (batch, problem.num_devices, BINS + 1), (batch, problem.num_devices, 2)
-        self._profiled, self._profiles = np.zeros(batch, dtype=bool), tuple(map(np.zeros, sizes))
+        # Whether `busy_profile` has been asked about each present schedule, and what it said.
+        self._profiled, devices = np.zeros(batch, dtype=bool), problem.num_devices
+        self._busy, self._load = np.zeros((batch, devices, BINS + 1)), np.zeros((batch, devices, 2))
         self._apart: Columns | None = None
         if evaluate is not simulate_many:
             time, peak, start = self._simulated
@@ -76,7 +76,7 @@ class ScheduledBatch(EvaluatedBatch):
             written: (batch, num_devices, DEVICE_FEATURES) filled in these rows.
         """
         run = _observe_over_cores if len(rows) > 1 else observe_devices
-        kept = (self._profiled, *self._profiles)
+        kept = (self._profiled, self._busy, self._load)
         told = (progress.current, progress.visited, progress.taken, written)
         wait_for("features")
         run(self._compiled, self._wiring, rows, self._states, self._simulated, kept, told)
