@@ -65,12 +65,12 @@ def check_length(values: Any, length: int, where: str, row: str) -> None:
 
 
 def _array(
-    values: ArrayLike, kind: DTypeLike, numbers: str, length: int | None, where: str, row: str
+    values: ArrayLike, kind: DTypeLike | None, what: str, length: int | None, where: str, row: str
 ) -> NDArray[Any]:
     try:
         array = np.array(values, dtype=kind)
     except (TypeError, ValueError, OverflowError) as error:
-        raise PlacetoError(f"{where}: not a list of {numbers}") from error
+        raise PlacetoError(f"{where}: not a list of {what}") from error
     if array.ndim != 1:
         raise PlacetoError(f"{where}: expected one value per {row}")
     check_length(array, len(array) if length is None else length, where, row)
