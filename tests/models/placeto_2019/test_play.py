@@ -86,7 +86,7 @@ def test_rows_beyond_the_episodes_stay_as_they_are():
     others = [[0, 1, 0, 1, 0, 1], [1, 1, 0, 0, 1, 1]]
     rng = np.random.default_rng(0)
     for row, placement in zip((2, 3), others, strict=True):
-        four.reset(np.array([row]), [rng], {"placement": placement})
+        four.begin(np.array([row]), four.starts.draw([rng], {"placement": placement}))
     rollout = roll_out(
         four,
         structure(problem),
