@@ -208,7 +208,7 @@ def families_seen(trained: Trained) -> set[str]:
     return {
         family
         for family in FAMILIES
-        if any(member.name in trained.graphs for member in members(family))
+        if any(member.name in trained.trained_on("graph") for member in members(family))
     }
 
 
@@ -224,14 +224,16 @@ def card(source: str) -> dict[str, Any]:
         SystemExit: it was trained or validated on test graphs.
     """
     trained = policy(source)
-    graphs = trained.graphs | {row["graph"] for row in trained.card.get("validation", ())}
+    graphs = trained.trained_on("graph") | {
+        row["graph"] for row in trained.card.get("validation", ())
+    }
     if leaked := graphs & {name for family in FAMILIES for name in test_graphs(family)}:
         raise SystemExit(f"{source}: was trained or validated on {min(leaked)}, a test graph")
     weights = [tensor.numpy().tobytes() for tensor in trained.policy.state_dict().values()]
     return {
         "digest": hashlib.sha256(b"".join(weights)).hexdigest()[:16],
         "families": sorted(families_seen(trained)),
-        "clusters": sorted(trained.clusters),
+        "clusters": sorted(trained.trained_on("cluster")),
     }
 
 

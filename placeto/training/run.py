@@ -12,15 +12,11 @@ from placeto.simulation import Evaluator, simulate_many
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 from placeto.support.units import format_seconds
-from placeto.training.directory import STATE, RunDirectory
-from placeto.training.events import Log
-from placeto.training.identity import identity_of
+from placeto.training.directory import STATE, Log, RunDirectory, identity_of
 from placeto.training.trainer import Trainer, UpdateReport
 from placeto.training.validation import Validation
 
 Watch = Callable[[UpdateReport, float], None]
-
-NO_SCHEME: Mapping[str, Any] = {}
 
 
 def train(
@@ -34,7 +30,7 @@ def train(
     evaluate: Evaluator = simulate_many,
     teacher: Teacher | None = None,
     make_trainer: Callable[..., Trainer] = Trainer,
-    scheme: Mapping[str, Any] = NO_SCHEME,
+    scheme: Mapping[str, Any] | None = None,
 ) -> Trainer:
     """Trains a policy in a run directory, or goes on with the run that is in it.
 
@@ -68,14 +64,12 @@ def train(
         KeyboardInterrupt: after the state of the last whole update was written.
     """
     trainer = make_trainer(problems, config, evaluate, teacher=teacher)
-    run = identity_of(problems, config, validation) | dict(scheme)
-    validator = None
-    if validation:
-        validator = Validation(validation, config, evaluate, trainer.policy)
+    run = identity_of(problems, config, validation) | dict(scheme or {})
+    validator = Validation(validation, config, evaluate, trainer.policy) if validation else None
     try:
         folder = RunDirectory(Path(directory), run)
         _restore(folder, trainer, validator)
-        if trainer.updates < config.updates or _due(trainer, validator):
+        if trainer.updates < config.updates or (validator and validator.due(trainer.updates)):
             watch = watch or (lambda report, left: progress(progress_line(report, left)))
             _run(trainer, validator, folder, progress, watch)
     except OSError as error:
@@ -102,7 +96,6 @@ def _run(
 ) -> None:
     """Trains to the last update; leaves a checkpoint, whatever ends it."""
     config, done, began = trainer.config, trainer.updates, time.monotonic()
-    tags = _tags(trainer.problems)
     state = trainer.state()
     try:
         with folder.open(done) as (write, log):
@@ -110,7 +103,7 @@ def _run(
             _validate(trainer, validator, progress, log)
             while trainer.updates < config.updates:
                 report = trainer.step()
-                write(report, tags[report.graph, report.cluster])
+                write(report)
                 state = trainer.state()
                 each = (time.monotonic() - began) / (trainer.updates - done)
                 watch(report, each * (config.updates - trainer.updates))
@@ -151,23 +144,8 @@ def _save(
         folder.save(state, validator.best_policy(), card)
 
 
-def _tags(problems: Sequence[PlacementProblem]) -> dict[tuple[str, str], str]:
-    """What events of a problem are called: by its graph; and its cluster if there are several."""
-    pairs = [(problem.graph.name, problem.cluster.name) for problem in problems]
-    several = len({cluster for _, cluster in pairs}) > 1
-    return {pair: "/".join(pair) if several else pair[0] for pair in pairs}
-
-
-def _due(trainer: Trainer, validator: Validation | None) -> bool:
-    """Whether the policy is one to validate, and has not been."""
-    if validator is None or trainer.updates == validator.updates:
-        return False
-    config = trainer.config
-    return trainer.updates % config.checkpoint_every == 0 or trainer.updates == config.updates
-
-
 def _validate(trainer: Trainer, validator: Validation | None, progress: Progress, log: Log) -> None:
-    if validator is None or not _due(trainer, validator):
+    if validator is None or not validator.due(trainer.updates):
         return
     found = validator.check(trainer.policy, trainer.updates)
     log(found.updates, {"validation/ratio": found.ratio})

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from placeto.heuristics.initial import single_devices
+from placeto.models.agent import Wanted
 from placeto.models.agents import agent_of
 from placeto.models.network import Network
 from placeto.models.settings import LearningConfig
@@ -22,15 +23,12 @@ from placeto.support.errors import PlacetoError
 class Validated:
     """How good the policy of one checkpoint is.
 
-    Attributes:
-        updates: of the run, when it was the policy.
-        ratio: geometric mean of `ratios`.
-        ratios: one a problem: penalised step time of what a greedy episode finds, over that of the
-            best single device.
+    Of each problem there is a ratio: penalised step time of what a greedy episode finds, over that
+    of the best single device.
     """
 
-    updates: int
-    ratio: float
+    updates: int  # of the run, when it was the policy
+    ratio: float  # geometric mean of `ratios`
     ratios: tuple[float, ...]
 
 
@@ -66,7 +64,7 @@ class Validation:
         self._config = config
         self._best_weights: dict[str, Any] = {}
         with torch.random.fork_rng():
-            self._agent = agent_of(config).make(problems, config, evaluate, None)
+            self._agent = agent_of(config).make(problems, config, evaluate)
         try:
             self._agent.network.load_state_dict(policy.state_dict())
         except RuntimeError as error:
@@ -74,15 +72,20 @@ class Validation:
                 f"{problems[0].graph.name} on {problems[0].cluster.name}: the network in training "
                 "is of another size, so that this is no problem to validate it on"
             ) from error
-        self._single = [_single(problem, config, evaluate) for problem in problems]
+        # Penalised step times of the best single devices, in seconds.
+        self._single: list[float] = []
+        for problem in problems:
+            outcomes = evaluate(problem, single_devices(problem))
+            costs = penalised_time(problem, outcomes, config.memory_penalty)
+            self._single.append(float(costs.min()))
+
+    def due(self, updates: int) -> bool:
+        """Whether the policy after so many updates is one to validate, and has not been."""
+        last = updates == self._config.updates
+        return updates != self.updates and (last or updates % self._config.checkpoint_every == 0)
 
     def check(self, policy: Network, updates: int) -> Validated:
-        """Finds how good a policy is, and keeps it if it is the best so far.
-
-        Args:
-            policy: of the run.
-            updates: how many the run has done.
-        """
+        """Finds how good the run's policy is after some updates; keeps it if it is the best."""
         ratios = self.ratios(policy)
         mean = float(np.exp(np.mean(np.log(ratios))))
         validated = Validated(updates, mean, ratios)
@@ -98,7 +101,7 @@ class Validation:
         self._agent.network.load_state_dict(policy.state_dict())
         rng = np.random.default_rng(self._config.seed)
         costs = [
-            float(self._agent.roll_out(index, rng, episodes=1, greedy=True).best_cost[0])
+            float(self._agent.roll_out(Wanted(index, 1, greedy=True), rng).best_cost[0])
             for index in range(len(self._problems))
         ]
         return tuple(np.divide(costs, self._single).tolist())
@@ -138,10 +141,3 @@ class Validation:
             self.history = list(state["history"])
         except (LookupError, TypeError) as error:
             raise PlacetoError(f"the resume state does not fit this run: {error}") from error
-
-
-def _single(problem: PlacementProblem, config: LearningConfig, evaluate: Evaluator) -> float:
-    """Penalised step time of the best single device, in seconds."""
-    outcomes = evaluate(problem, single_devices(problem))
-    costs = penalised_time(problem, outcomes, config.memory_penalty)
-    return float(costs.min())

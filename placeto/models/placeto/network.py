@@ -2,49 +2,19 @@
 
 from typing import Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import scatter
 
 from placeto.envs.features.groups import GROUP_ATTRIBUTES, GroupGraph, group_graph
-from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, group_index
-from placeto.models.choices import masked
-from placeto.models.network import Network
+from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, GroupIndex, group_index
+from placeto.models.network import Network, masked
 from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.placeto.scoring import Weights, weights_of
 from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.models.placeto.stored import check
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
-
-
-class Heard(MessagePassing):  # type: ignore[misc]
-    r"""What each group hears of its neighbours in one direction, on average; 0 of none.
-
-    :math:`y_v = \mathrm{mean}_u \mathrm{relu}(W [x_u, e_{uv}] + b)` over the groups u that send to
-    v, the neighbourhood summary of Placeto (Addanki et al. 2019, arXiv:1906.08879, section 3.2)
-    with the edges' attributes as in Gilmer et al. 2017 (arXiv:1704.01212).
-
-    Shapes:
-        inputs: x (num_groups, width), edge_index (2, num_edges), edges (num_edges, 1)
-        output: (num_groups, width)
-    """
-
-    def __init__(self) -> None:
-        super().__init__(aggr="mean")
-
-    def forward(self, layer: nn.Linear, x: Tensor, edge_index: Tensor, edges: Tensor) -> Tensor:
-        """Passes messages that a layer makes."""
-        heard: Tensor = self.propagate(
-            edge_index, size=(len(x), len(x)), x=x, edges=edges, layer=layer
-        )
-        return heard
-
-    def message(self, x_j: Tensor, edges: Tensor, layer: nn.Linear) -> Tensor:
-        """(num_edges, width) what is sent along each edge."""
-        messages: Tensor = layer(torch.cat([x_j, edges], dim=1)).relu()
-        return messages
 
 
 class PlacetoPolicy(Network):
@@ -73,7 +43,6 @@ class PlacetoPolicy(Network):
         self.enter = nn.Linear(GROUP_ATTRIBUTES, width)
         self.down = nn.Linear(width + 1, width)
         self.up = nn.Linear(width + 1, width)
-        self.heard = Heard()
         self.mix = nn.Linear(3 * width, width)
         self.leave = nn.Linear(width, config.embedding)
         self.first = nn.Linear(2 * PAIR_FEATURES + GROUP_FEATURES + config.embedding, hidden)
@@ -84,12 +53,11 @@ class PlacetoPolicy(Network):
 
     def embed(self, graph: GroupGraph) -> Tensor:
         """(num_groups, embedding) what the groups are, between -1 and 1."""
-        along = torch.from_numpy(np.stack([graph.source, graph.target]))
-        edges = torch.from_numpy(graph.edges)
+        source, target, edges = map(torch.from_numpy, (graph.source, graph.target, graph.edges))
         x = self.enter(torch.from_numpy(graph.attributes)).relu()
         for _ in range(self.config.rounds):
-            down = self.heard(self.down, x, along, edges)
-            up = self.heard(self.up, x, along.flip(0), edges)
+            down = heard(self.down, x, source, target, edges)
+            up = heard(self.up, x, target, source, edges)
             x = x + self.mix(torch.cat([x, down, up], dim=1)).relu()
         table: Tensor = self.leave(x).tanh()
         return table
@@ -118,11 +86,26 @@ class PlacetoPolicy(Network):
 
     def guide(self, problem: PlacementProblem) -> CompiledPolicy:
         """The policy made ready for a problem; a copy."""
-        table = self.embed(group_graph(problem)).detach().numpy()
-        return CompiledPolicy(group_index(problem), self.weights(), table)
+        return self.ready(group_graph(problem), group_index(problem))
+
+    def ready(self, graph: GroupGraph, index: GroupIndex) -> CompiledPolicy:
+        """Likewise, for the problem that these were read off."""
+        return CompiledPolicy(index, self.weights(), self.embed(graph).detach().numpy())
 
     def weights(self) -> Weights:
         """What compiled code scores with; a copy."""
         return weights_of(
             {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
         )
+
+
+def heard(layer: nn.Linear, x: Tensor, senders: Tensor, hearers: Tensor, edges: Tensor) -> Tensor:
+    r"""(num_groups, width) what each group hears of its neighbours, on average; 0 of none.
+
+    :math:`y_v = \mathrm{mean}_u \mathrm{relu}(W [x_u, e_{uv}] + b)` over the groups u that send to
+    v, the neighbourhood summary of Placeto (Addanki et al. 2019, arXiv:1906.08879, section 3.2)
+    with the edges' attributes as in Gilmer et al. 2017 (arXiv:1704.01212).
+    """
+    messages = layer(torch.cat([x.index_select(0, senders), edges], dim=1)).relu()
+    mean: Tensor = scatter(messages, hearers, dim_size=len(x), reduce="mean")
+    return mean
