@@ -12,8 +12,7 @@ from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import ProblemsArguments, RayAddress
 from placeto.cli.output import note, print_json
 from placeto.cli.training_view import training_view
-from placeto.models.agents import AGENTS, find_agent
-from placeto.models.kind import AgentKind
+from placeto.models.agents import AGENTS, AgentKind, find_agent
 from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError

@@ -1,12 +1,104 @@
-"""Every agent by its name."""
+"""Every agent by its name: what tells it from others, for all that trains, stores or places."""
 
-from placeto.models import colocrl, hierarchical, placeto, placeto_2019
-from placeto.models.kind import AgentKind
-from placeto.models.settings import LearningConfig
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from placeto.models.colocrl.settings import ColocRLConfig
+from placeto.models.hierarchical.settings import HierarchicalConfig, HierarchicalNetworkConfig
+from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
+from placeto.models.placeto_2019.settings import Placeto2019Config, Placeto2019NetworkConfig
+from placeto.models.settings import LearningConfig, OneShotNetworkConfig, Settings
+from placeto.problem import PlacementProblem
+from placeto.simulation import Evaluator
 from placeto.support.errors import PlacetoError
 
+if TYPE_CHECKING:  # torch is slow to import
+    from placeto.models.agent import Agent, Teacher
+    from placeto.models.placeto.play import CompiledPolicy
+
+
+@dataclass(frozen=True)
+class AgentKind:
+    """An agent by its name.
+
+    Attributes:
+        config: its settings; their `agent` is its name.
+        network: those of them that make the network.
+        agent: its class, as `module:class`.
+        policy: the class of its network, likewise; None where a stored policy is of no use but for
+            the graph that it was trained on.
+        any_cluster: whether one policy is for any number of devices.
+        guide: makes its network ready to be asked by compiled searches about a problem; None where
+            it does not score devices by the present schedule.
+        imitates: whether the first updates imitate what a teacher gives.
+        reads_schedules: whether it looks at simulated schedules, and cannot learn from measured
+            step times.
+    """
+
+    config: type[LearningConfig]
+    network: type[Settings]
+    agent: str
+    policy: str | None = None
+    any_cluster: bool = False
+    guide: "Callable[[Any, PlacementProblem], CompiledPolicy] | None" = None
+    imitates: bool = False
+    reads_schedules: bool = False
+
+    @property
+    def name(self) -> str:
+        """What `--agent` calls it, and `policy.json`."""
+        return self.config.agent
+
+    def make(
+        self,
+        problems: Sequence[PlacementProblem],
+        config: LearningConfig,
+        evaluate: Evaluator,
+        teacher: "Teacher | None" = None,
+    ) -> "Agent[Any]":
+        """An agent for some problems, its network drawn from torch's generator; see its class.
+
+        Raises:
+            PlacetoError: it cannot be trained on these together.
+        """
+        teachers = [teacher] if self.imitates else []
+        made: Agent[Any] = resolve_name(self.agent)(problems, config, evaluate, *teachers)
+        return made
+
+
+def _guide(policy: Any, problem: PlacementProblem) -> "CompiledPolicy":
+    guide: CompiledPolicy = policy.guide(problem)
+    return guide
+
+
 AGENTS = {
-    kind.name: kind for kind in (placeto.KIND, placeto_2019.KIND, colocrl.KIND, hierarchical.KIND)
+    kind.name: kind
+    for kind in (
+        AgentKind(
+            PlacetoConfig,
+            PlacetoNetworkConfig,
+            "placeto.models.placeto.agent:PlacetoAgent",
+            "placeto.models.placeto.network:PlacetoPolicy",
+            any_cluster=True,
+            guide=_guide,
+            imitates=True,
+            reads_schedules=True,
+        ),
+        AgentKind(
+            Placeto2019Config,
+            Placeto2019NetworkConfig,
+            "placeto.models.placeto_2019.agent:Placeto2019Agent",
+            "placeto.models.placeto_2019.network:Placeto2019Policy",
+        ),
+        AgentKind(ColocRLConfig, OneShotNetworkConfig, "placeto.models.colocrl.agent:ColocRLAgent"),
+        AgentKind(
+            HierarchicalConfig,
+            HierarchicalNetworkConfig,
+            "placeto.models.hierarchical.agent:HierarchicalAgent",
+        ),
+    )
 }
 
 

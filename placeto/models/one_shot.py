@@ -66,7 +66,7 @@ class OneShotAgent(Agent[Shots[Choices]], Generic[Choices]):
         self._allowed = torch.from_numpy(problem.allowed[problem.group_order])
         self._config = config
         self._evaluate = evaluate
-        self.network = self.policy(
+        self.network = self._policy(
             width=config.width,
             num_types=self.attributes.types.shape[1],
             num_devices=problem.num_devices,
@@ -95,7 +95,7 @@ class OneShotAgent(Agent[Shots[Choices]], Generic[Choices]):
         return EPISODES_AT_ONCE
 
     @abstractmethod
-    def policy(self, **sizes: int) -> Network:
+    def _policy(self, **sizes: int) -> Network:
         """The network of the problem, of a width, for so many types of ops and devices."""
 
     @abstractmethod

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from placeto.models.agents import AGENTS, find_agent
-from placeto.models.kind import AgentKind
+from placeto.models.agents import AGENTS, AgentKind, find_agent
 from placeto.models.settings import LearningConfig
 from placeto.problem import PlacementProblem
 from placeto.support import bundle

@@ -10,8 +10,7 @@ from placeto.envs.features.groups import group_graph
 from placeto.envs.features.pairs import group_index
 from placeto.heuristics.initial import random_placement
 from placeto.models.placeto.play import CompiledPolicy, Sweeps, play
-from placeto.models.placeto.scoring import embedding_of, weights_of
-from placeto.models.placeto.stored import read_placeto
+from placeto.models.placeto.scoring import embedding_of, read_placeto, weights_of
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
 from placeto.search.coarser import coarser_incumbent

@@ -201,7 +201,7 @@ class Trainer:
         spread = float(advantages.std())
         advantage = torch.from_numpy(advantages / spread if spread > 0 else advantages).flatten()
         states, at_once = len(advantage), self.agent.states_at_once(index)
-        parts = [slice(first, first + at_once) for first in range(0, states, at_once)]
+        parts = [slice(begin, begin + at_once) for begin in range(0, states, at_once)]
         old = torch.full((states,), torch.nan, dtype=torch.float64)
         first: tuple[float, float] | None = None
 

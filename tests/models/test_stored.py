@@ -11,9 +11,8 @@ from placeto import PlacetoError
 from placeto.envs import generator
 from placeto.envs.features.groups import group_graph
 from placeto.models.placeto.network import PlacetoPolicy
-from placeto.models.placeto.scoring import embedding_of
+from placeto.models.placeto.scoring import embedding_of, read_placeto
 from placeto.models.placeto.settings import PlacetoNetworkConfig
-from placeto.models.placeto.stored import read_placeto
 from placeto.models.stored import bundled_policies, read_policy, save_policy
 from tests.test_import import HEAVY, python
 
@@ -116,7 +115,7 @@ def test_arrays_that_do_not_fit(folder, change, match):
 
 def test_reading_and_scoring_load_no_framework(folder):
     code = (
-        "import sys, numpy as np; from placeto.models.placeto.stored import read_placeto;"
+        "import sys, numpy as np; from placeto.models.placeto.scoring import read_placeto;"
         "from placeto.models.placeto.scoring import embedding_of, score, weights_of;"
         "from placeto.envs.features.groups import group_graph; from placeto.envs import generator;"
         "from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES;"

@@ -19,8 +19,7 @@ class ColocRLAgent(OneShotAgent[Tensor]):
 
     network: ColocRLPolicy
 
-    def policy(self, **sizes: int) -> ColocRLPolicy:
-        """The network."""
+    def _policy(self, **sizes: int) -> ColocRLPolicy:
         return ColocRLPolicy(ColocRLShape(num_groups=self.problem.num_groups, **sizes))
 
     def draw(self, wanted: Wanted, rng: np.random.Generator) -> tuple[Tensor, Ints]:

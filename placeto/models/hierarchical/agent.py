@@ -39,8 +39,7 @@ class HierarchicalAgent(OneShotAgent[Clustering]):
     network: HierarchicalPolicy
     _config: HierarchicalConfig
 
-    def policy(self, **sizes: int) -> HierarchicalPolicy:
-        """The network."""
+    def _policy(self, **sizes: int) -> HierarchicalPolicy:
         self._clusters = min(self._config.clusters, self.problem.num_groups)
         return HierarchicalPolicy(HierarchicalShape(clusters=self._clusters, **sizes))
 

@@ -1,7 +1,7 @@
 """The agent: problems of any size, on any devices, with one network; and what it imitates."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -15,11 +15,11 @@ from placeto.heuristics.initial import single_devices
 from placeto.models.agent import Agent, Teacher, Visit, Wanted, joined
 from placeto.models.network import entropy
 from placeto.models.placeto.network import PlacetoPolicy
-from placeto.models.placeto.play import NOT_FORCED, Sweeps, play
+from placeto.models.placeto.play import CompiledPolicy, Sweeps, play
 from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many, step_times
-from placeto.support.arrays import Floats, Ints
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.threads import one_thread_an_operation
 
@@ -67,6 +67,7 @@ class PlacetoAgent(Agent[Sweeps]):
         self._problems = problems
         self._config = config
         self._teacher = teacher
+        self._play = partial(play, memory_penalty=config.memory_penalty)
         # Made when they are first needed, and kept.
         self._task = cache(self._made_ready)
         self._taught = cache(self._imitated)
@@ -83,7 +84,7 @@ class PlacetoAgent(Agent[Sweeps]):
         steps = self._config.sweeps * problem.num_groups
         noise = wanted.noise(rng, steps, wanted.episodes, problem.num_devices)[:, wanted.part]
         starts = np.tile(start, (noise.shape[1], 1))
-        played = self._play(task, starts, np.ascontiguousarray(noise))
+        played = self._play(problem, self._guide(task), starts, np.ascontiguousarray(noise))
         if visit is not None:
             visit(played.best, simulate_many(problem, played.best))
         return played
@@ -138,34 +139,15 @@ class PlacetoAgent(Agent[Sweeps]):
         near = [disturbed(problem, taught, rng) for _ in range(self._config.disturbed_lessons)]
         quiet = np.zeros((problem.num_groups, len(near), problem.num_devices))
         alike = np.tile(taught, (len(near), 1))
-        lesson: Sweeps = joined(
-            [
-                self._play(task, task.single[None], quiet[:, :1].copy(), forced=taught[None]),
-                self._play(task, np.stack(near), quiet, decided=True, forced=alike),
-            ]
-        )
+        guide, single = self._guide(task), task.single[None]
+        far = self._play(problem, guide, single, quiet[:, :1].copy(), forced=taught[None])
+        others = self._play(problem, guide, np.stack(near), quiet, decided=True, forced=alike)
+        lesson: Sweeps = joined([far, others])
         return lesson
 
-    def _play(
-        self,
-        task: _Task,
-        start: Ints,
-        noise: Floats,
-        decided: bool = False,
-        forced: Ints = NOT_FORCED,
-    ) -> Sweeps:
+    def _guide(self, task: _Task) -> CompiledPolicy:
         with torch.inference_mode(), one_thread_an_operation():
-            guide = self.network.ready(task.graph, task.group_index)
-        penalty = self._config.memory_penalty
-        return play(
-            task.problem,
-            guide,
-            start,
-            noise,
-            memory_penalty=penalty,
-            decided=decided,
-            forced=forced,
-        )
+            return self.network.ready(task.graph, task.group_index)
 
 
 def relabelled(problem: PlacementProblem, devices: Ints, first: int) -> Ints:

@@ -10,9 +10,8 @@ from placeto.envs.features.groups import GROUP_ATTRIBUTES, GroupGraph, group_gra
 from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, GroupIndex, group_index
 from placeto.models.network import Network, masked
 from placeto.models.placeto.play import CompiledPolicy
-from placeto.models.placeto.scoring import Weights, weights_of
+from placeto.models.placeto.scoring import Weights, check, weights_of
 from placeto.models.placeto.settings import PlacetoNetworkConfig
-from placeto.models.placeto.stored import check
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
 

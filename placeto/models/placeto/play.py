@@ -39,16 +39,6 @@ class CompiledPolicy(NamedTuple):
     table: Features  # (num_groups, embedding)
 
 
-class Told(NamedTuple):
-    """What is played; see `play`."""
-
-    current: Ints  # (steps,) the groups as they are visited
-    noise: Floats  # (steps, episodes, num_devices)
-    penalty: float  # s, of a GiB over a device's memory
-    decided: bool  # whether all groups count as visited from the beginning
-    forced: Ints  # (episodes, num_groups), or empty
-
-
 class Filled(NamedTuple):
     """What playing fills in; see `Sweeps`. What is seen is empty if it is not wanted."""
 
@@ -129,7 +119,7 @@ def play(
         step_time=np.empty(episodes),
         simulated=np.zeros(episodes, dtype=np.int64),
     )
-    told = Told(current, noise, memory_penalty, decided, forced)
+    told = current, noise, memory_penalty, decided, forced
     reduction = compiled(problem)
     with borrowed(reduction, get_num_threads()) as states:
         count = min(len(states[0]), episodes)
@@ -190,14 +180,14 @@ def prefer(x: Features, device: int, choices: Bools) -> None:  # pragma: no cove
 def _sweep(
     c: Compiled,
     guide: CompiledPolicy,
-    told: Told,
+    told: tuple[Ints, Floats, float, bool, Ints],
     states: Buffers,
     filled: Filled,
     state: int,
     first: int,
     last: int,
 ) -> None:  # pragma: no cover
-    """Plays episodes one after the other, with the buffers of one state."""
+    """Plays episodes one after the other, with the buffers of one state; for `told` see `play`."""
     w, n, table = guide
     current, noise, penalty, decided, forced = told
     devices, pairs, groups, open_to, actions, costs, best, step_time, simulated = filled

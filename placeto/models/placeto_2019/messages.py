@@ -75,7 +75,7 @@ class Sweep(nn.Module):
             for level in levels:
                 senders = level.links.senders
                 numbers = torch.arange(len(senders), device=senders.device)
-                links = Links(numbers, level.links.first, level.links.weights)
+                links = level.links._replace(senders=numbers)
                 x = x.index_add(0, level.groups, g(mean_heard(f(x[senders]), links)))
             directions.append(x)
         return torch.stack(directions)

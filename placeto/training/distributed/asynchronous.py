@@ -8,7 +8,7 @@ parameters that others have changed.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -63,27 +63,23 @@ class Controller:
     def __call__(self, assignment: Assignment) -> Contribution:
         """Plays the episodes of an update and computes its gradient."""
         trainer = self._trainer
-        trainer.restore(
-            {
-                "policy": assignment.weights,
-                "optimizer": trainer.optimizer.state_dict(),
-                **assignment.memory,
-                "updates": assignment.number,
-                "episodes": 0,
-                "evaluations": 0,
-                "best": [torch.inf] * len(trainer.problems),
-            }
-        )
+        before = {
+            "policy": assignment.weights,
+            "optimizer": trainer.optimizer.state_dict(),
+            **assignment.memory,
+            "updates": assignment.number,
+            "episodes": 0,
+            "evaluations": 0,
+            "best": [torch.inf] * len(trainer.problems),
+        }
+        trainer.restore(before)
         trainer.steps = 0
         report = trainer.step(assignment.progress)
         state = trainer.state()
         parameters = trainer.policy.parameters()
-        return Contribution(
-            [each.grad.clone() for each in parameters if each.grad is not None],
-            {"rng": state["rng"], "baselines": state["baselines"]},
-            report,
-            trainer.steps,
-        )
+        gradients = [each.grad.clone() for each in parameters if each.grad is not None]
+        memory = {"rng": state["rng"], "baselines": state["baselines"]}
+        return Contribution(gradients, memory, report, trainer.steps)
 
 
 class _Unmoved(torch.optim.Adam):
@@ -167,9 +163,8 @@ class AsynchronousTrainer(Trainer):
         report = contribution.report
         for settings in self.optimizer.param_groups:
             settings["lr"] = report.learning_rate
-        for parameter, gradient in zip(
-            self.policy.parameters(), contribution.gradients, strict=True
-        ):
+        gradients = contribution.gradients
+        for parameter, gradient in zip(self.policy.parameters(), gradients, strict=True):
             parameter.grad = gradient
         self.optimizer.step()
         last, self._last = self._last, perf_counter()
@@ -178,21 +173,16 @@ class AsynchronousTrainer(Trainer):
         self.evaluations += report.evaluations
         self.updates += 1
         self.episodes += self.config.episodes
-        speed = report.steps_per_second
+        told = asdict(report) | {
+            "update": self.updates,
+            "best_step_time": self.best[index],
+            "episodes": self.episodes,
+            "evaluations": self.evaluations,
+        }
         if last is not None:
-            speed = contribution.steps / (self._last - last)
-        report = replace(
-            report,
-            update=self.updates,
-            best_step_time=self.best[index],
-            episodes=self.episodes,
-            evaluations=self.evaluations,
-            steps_per_second=speed,
-        )
+            told["steps_per_second"] = contribution.steps / (self._last - last)
         staleness = self.updates - 1 - update.seen
-        return AsynchronousReport(
-            **asdict(report), controller=update.controller, staleness=staleness
-        )
+        return AsynchronousReport(**told, controller=update.controller, staleness=staleness)
 
     def state(self) -> dict[str, Any]:
         """All that another one of the same problems needs to go on; what is under way is lost."""
@@ -207,14 +197,13 @@ class AsynchronousTrainer(Trainer):
         """Goes on from a state."""
         super().restore(state)
         self._controllers = list(state["controllers"])
-        self._forget()
-        self._to_do.extend(state["to_do"])
+        self._forget(state["to_do"])
         self._handed_out = state["handed_out"]
 
-    def _forget(self) -> None:
+    def _forget(self, to_do: Sequence[int] = ()) -> None:
         self._under_way: dict[int, Assignment] = {}
         self._free = deque(range(self._crew.size))
-        self._to_do: deque[int] = deque()
+        self._to_do = deque(to_do)
 
     def _hand_out(self, progress: float | None) -> None:
         while self._free and self.updates + len(self._under_way) < self.config.updates:

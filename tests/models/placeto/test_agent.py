@@ -11,8 +11,8 @@ from placeto import Cluster, PlacementProblem, load_cluster, load_graph
 from placeto.envs import generator
 from placeto.heuristics.initial import all_on
 from placeto.models.placeto.agent import PlacetoAgent
+from placeto.models.placeto.scoring import read_placeto
 from placeto.models.placeto.settings import PlacetoConfig
-from placeto.models.placeto.stored import read_placeto
 from placeto.simulation import step_times
 from placeto.training import Trainer, train
 from tests.builders import make_cluster
