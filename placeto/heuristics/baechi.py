@@ -41,26 +41,19 @@ def filled_in_order(problem: PlacementProblem) -> Ints:
     it may be. Groups with no choice take their room before all others.
     """
     memory, limit = problem.group_memory.tolist(), problem.memory_limit.tolist()
-    allowed, fixed = problem.allowed.tolist(), without_choice(problem).tolist()
     to_fill = np.flatnonzero(fastest_devices(problem)).tolist()
     share = sum(memory) // len(to_fill) + max(memory)
     room = free_room(problem).tolist()
-    devices: Ints = problem.allowed.argmax(axis=1)
-    for group in problem.group_order.tolist():
-        if fixed[group]:
-            continue
-        may = [device for device in range(len(room)) if allowed[group][device]]
-        takes = (
-            device
-            for device in to_fill
-            if allowed[group][device]
-            and memory[group] <= min(room[device], room[device] - limit[device] + share)
-        )
-        device = next(takes, None)
-        if device is None:
-            device = max(may, key=room.__getitem__)
+    devices = problem.allowed.argmax(axis=1)
+    for group in problem.group_order[~without_choice(problem)[problem.group_order]].tolist():
+        may = np.flatnonzero(problem.allowed[group]).tolist()
+        for place, device in enumerate(to_fill):
+            left = room[device] - max(limit[device] - share, 0)
+            if device in may and memory[group] <= left:
+                del to_fill[:place]
+                break
         else:
-            del to_fill[: to_fill.index(device)]
+            device = max(may, key=room.__getitem__)
         devices[group] = device
         room[device] -= memory[group]
     return devices

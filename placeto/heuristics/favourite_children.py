@@ -1,6 +1,7 @@
 """The favourite child of each group: by a linear program, or the one that costs most to reach."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from placeto.heuristics.costs import fastest_seconds, forward_edges, mean_transfer_seconds
 from placeto.problem import PlacementProblem
@@ -26,88 +27,62 @@ def favourite_children(problem: PlacementProblem, limit_seconds: float) -> Ints 
     (2020, "Baechi: fast device placement of machine learning graphs"). Edges that take no time
     are left out: nothing is gained by a favourite child there.
 
-    Args:
-        problem: what is placed.
-        limit_seconds: wall-clock seconds that the solver may take.
-
     Returns:
-        (num_groups,) the favourite child of each group, -1 for none; None if the time was too
-        short.
+        (num_groups,) the favourite child of each group, -1 for none; None if so many wall-clock
+        seconds were too short.
     """
     from scipy.optimize import linprog
-    from scipy.sparse import coo_array, vstack
+    from scipy.sparse import coo_array
 
-    edges = forward_edges(problem)
-    transfer = mean_transfer_seconds(problem, edges.bytes)
-    seconds = fastest_seconds(problem)
+    source, target, size = forward_edges(problem)
+    transfer, seconds = mean_transfer_seconds(problem, size), fastest_seconds(problem)
     favourite = np.full(problem.num_groups, -1)
     count, groups = len(transfer), problem.num_groups
     unit = max(float(transfer.max(initial=0.0)), float(seconds.max()))
     if count == 0 or not unit:
         return favourite
-    numbers, ones = np.arange(count), np.ones(count)
+    edge, costly = np.arange(count), np.flatnonzero(transfer > 0)
+    ends = np.setdiff1d(np.arange(groups), source)
+    end = count + np.arange(len(ends))
+    parent, child = count + len(ends) + source[costly], count + len(ends) + groups + target[costly]
     columns = count + groups + 1  # x of each edge, t of each group, w
-    precedence = coo_array(
-        (
-            np.concatenate([transfer / unit, ones, -ones]),
-            (
-                np.tile(numbers, 3),
-                np.concatenate([numbers, count + edges.source, count + edges.target]),
-            ),
-        ),
-        shape=(count, columns),
-    )
-    ends = np.setdiff1d(np.arange(groups), edges.source)
-    makespan = coo_array(
-        (
-            np.concatenate([np.ones(len(ends)), -np.ones(len(ends))]),
-            (
-                np.tile(np.arange(len(ends)), 2),
-                np.concatenate([count + ends, np.full(len(ends), columns - 1)]),
-            ),
-        ),
-        shape=(len(ends), columns),
-    )
-    costly = transfer > 0
-    shares = [
-        coo_array((-ones[costly], (node[costly], numbers[costly])), shape=(groups, columns))
-        for node in (edges.source, edges.target)
-    ]
-    least = [1 - np.bincount(node[costly], minlength=groups) for node in edges[:2]]
+    entries: list[tuple[ArrayLike, ...]] = [  # rows, columns, values
+        (edge, edge, transfer / unit), (edge, count + source, 1.0), (edge, count + target, -1.0),
+        (end, count + ends, 1.0), (end, columns - 1, -1.0),
+        (parent, costly, -1.0), (child, costly, -1.0),
+    ]  # fmt: skip
+    parts = zip(*(np.broadcast_arrays(*entry) for entry in entries), strict=True)
+    row, column, value = (np.concatenate(part) for part in parts)
+    least = [1 - np.bincount(node[costly], minlength=groups) for node in (source, target)]
     result = linprog(
         np.arange(columns) == columns - 1,
-        A_ub=vstack([precedence, makespan, *shares]).tocsr(),
-        b_ub=np.concatenate([-seconds[edges.source] / unit, -seconds[ends] / unit, *least]),
+        A_ub=coo_array((value, (row, column)), (count + len(ends) + 2 * groups, columns)).tocsr(),
+        b_ub=np.concatenate([-seconds[source] / unit, -seconds[ends] / unit, *least]),
         bounds=np.concatenate([np.tile([0, 1], (count, 1)), np.tile([0, np.inf], (groups + 1, 1))]),
         method="highs",
         options={"time_limit": limit_seconds},
     )
     if result.x is None or result.status != 0:
         return None
-    chosen = costly & (result.x[:count] < THRESHOLD)
-    favourite[edges.source[chosen]] = edges.target[chosen]
+    chosen = costly[result.x[costly] < THRESHOLD]
+    favourite[source[chosen]] = target[chosen]
     return favourite
 
 
 def heaviest_children(problem: PlacementProblem) -> Ints:
     """Favourite children without a program to solve: the edges that take longest, in turn.
 
-    Returns:
-        (num_groups,) the favourite child of each group, -1 for none; a group is that of at most
-        one.
+    (num_groups,), -1 for none; a group is that of at most one.
     """
-    edges = forward_edges(problem)
-    transfer = mean_transfer_seconds(problem, edges.bytes)
+    source, target, size = forward_edges(problem)
+    transfer = mean_transfer_seconds(problem, size)
     by_transfer = np.argsort(-transfer, kind="stable")
     by_transfer = by_transfer[transfer[by_transfer] > 0]
-    favourite: Ints = _matched(
-        edges.source[by_transfer], edges.target[by_transfer], problem.num_groups
-    )
-    return favourite
+    return _matched(source[by_transfer], target[by_transfer], problem.num_groups)
 
 
 @njit(cache=True)
-def _matched(source: Ints, target: Ints, num_groups: int) -> Ints:  # pragma: no cover
+def _matched(source: Ints, target: Ints, num_groups: int) -> Ints:
     favourite = np.full(num_groups, -1)
     has_parent = np.zeros(num_groups, np.bool_)
     for parent, child in zip(source, target):  # noqa: B905 (numba knows no strict)

@@ -19,15 +19,9 @@ LAYER = re.compile(r"(?:^|/)((?:layer|lstm|gru|rnn)(?:_?\d+)*)(?=/|$)")
 def initial_placement(
     problem: PlacementProblem, initial: InitialPlacement, rng: np.random.Generator
 ) -> Ints:
-    """The placement that an episode starts from.
+    """(num_groups,) devices that an episode starts from, each allowed.
 
-    Args:
-        problem: what is placed.
-        initial: `"first"` (the first device), `"random"`, `"expert"`, or (num_groups,) devices.
-        rng: draws the random one.
-
-    Returns:
-        (num_groups,) devices, each allowed.
+    They are given, or all the `"first"` device, `"random"` or the `"expert"`'s.
 
     Raises:
         PlacetoError: an unknown name, or devices of the wrong shape or that are not allowed.
@@ -43,8 +37,7 @@ def initial_placement(
             f"initial placement is {initial!r}, expected first, random, expert or an array"
         )
     devices = problem.check_devices(initial)
-    groups = np.arange(problem.num_groups)
-    if (wrong := ~problem.allowed[groups, devices]).any():
+    if (wrong := ~problem.allowed[np.arange(problem.num_groups), devices]).any():
         group = int(np.argmax(wrong))
         allowed = np.flatnonzero(problem.allowed[group]).tolist()
         raise PlacetoError(
@@ -69,9 +62,7 @@ def single_devices(problem: PlacementProblem) -> Ints:
 
 def random_placement(problem: PlacementProblem, rng: np.random.Generator) -> Ints:
     """(num_groups,) each group's device drawn uniformly from those allowed."""
-    draws = np.where(problem.allowed, rng.random(problem.allowed.shape), -1.0)
-    devices: Ints = draws.argmax(axis=1)
-    return devices
+    return np.where(problem.allowed, rng.random(problem.allowed.shape), -1.0).argmax(axis=1)
 
 
 def expert_placement(problem: PlacementProblem) -> Ints:
@@ -87,9 +78,8 @@ def expert_placement(problem: PlacementProblem) -> Ints:
     """
     anywhere = np.isfinite(problem.op_seconds).all(axis=1)
     totals = problem.op_seconds[anywhere].sum(axis=0)
-    kinds = [device.kind for device in problem.cluster.devices]
-    fastest = kinds[int(totals.argmin())]
-    devices = np.array([number for number, kind in enumerate(kinds) if kind == fastest])
+    kinds = np.array([device.kind for device in problem.cluster.devices])
+    devices = np.flatnonzero(kinds == kinds[totals.argmin()])
     sequence = problem.graph.meta.get("kind") == "sequence"
     layers = [_layer(name) for name in problem.graph.op_names] if sequence else []
     if any(layers):
@@ -125,17 +115,14 @@ def _layers(problem: PlacementProblem, layers: list[str], count: int) -> Ints:
     names = problem.graph.op_names
     found = sorted({layer for layer in layers if layer}, key=_numbers)
     stage_of = {layer: index % count for index, layer in enumerate(found)}
-    stage = np.array(
-        [
-            stage_of[layer] if layer else 0 if "embedding" in name else count - 1
-            for name, layer in zip(names, layers, strict=True)
-        ]
+    stages = (
+        stage_of[layer] if layer else 0 if "embedding" in name else count - 1
+        for name, layer in zip(names, layers, strict=True)
     )
     seconds = np.where(np.isfinite(problem.op_seconds), problem.op_seconds, 0).max(axis=1)
     votes = np.zeros((problem.num_groups, count))
-    np.add.at(votes, (problem.op_group, stage), seconds + 1e-12)
-    stages: Ints = votes.argmax(axis=1)
-    return stages
+    np.add.at(votes, (problem.op_group, np.array([*stages])), seconds + 1e-12)
+    return votes.argmax(axis=1)
 
 
 def _layer(name: str) -> str:

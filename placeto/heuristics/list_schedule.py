@@ -4,28 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.heuristics.costs import forward_edges, free_room, without_choice
+from placeto.heuristics.costs import Groups, free_room, groups_of
 from placeto.problem import PlacementProblem
-from placeto.support.arrays import Bools, Floats, Ints
-from placeto.support.dags import compressed
+from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
 
 
 class ListSchedule(NamedTuple):
-    """Where a list schedule puts the groups, and when it reckons that they finish."""
+    """Where a list schedule puts the groups, and when they finish if no more holds them up."""
 
     devices: Ints  # (num_groups,)
     finish: Floats  # (num_groups,) s
-
-
-class _Groups(NamedTuple):
-    allowed: Bools  # (num_groups, num_devices)
-    fixed: Bools  # (num_groups,) whether only one device is allowed
-    seconds: Floats  # (num_groups, num_devices) s
-    memory: Ints  # (num_groups,) bytes
-    input_start: Ints  # (num_groups + 1,) compressed rows of inputs:
-    input_source: Ints  # (num_inputs,) the group that each is from
-    input_bytes: Ints  # (num_inputs,)
 
 
 class _Channels(NamedTuple):
@@ -58,37 +47,19 @@ def list_schedule(
         insertion: whether a group may run in an idle time between two that were placed before.
         queues: whether a channel carries the transfers that it is given one after another; else
             none hinders another.
-
-    Returns:
-        Devices, and when the groups finish if nothing but the above holds them up.
     """
-    edges = forward_edges(problem)
-    start, inputs = compressed(problem.num_groups, edges.target, np.arange(len(edges.target)))
-    groups = _Groups(
-        problem.allowed,
-        without_choice(problem),
-        problem.group_seconds,
-        problem.group_memory,
-        start,
-        edges.source[inputs],
-        edges.bytes[inputs],
-    )
-    p = problem.arrays
+    p, groups = problem.arrays, groups_of(problem)
     channels = _Channels(p.channel_between, p.bandwidth, p.latency, p.overhead)
-    room = free_room(problem)
-    return ListSchedule(*_place(order, groups, channels, room, insertion, queues))
+    return ListSchedule(*_place(order, groups, channels, free_room(problem), insertion, queues))
 
 
 @njit(cache=True)
 def _place(
-    order: Ints, groups: _Groups, channels: _Channels, room: Ints, insertion: bool, queues: bool
-) -> tuple[Ints, Floats]:  # pragma: no cover
+    order: Ints, groups: Groups, channels: _Channels, room: Ints, insertion: bool, queues: bool
+) -> tuple[Ints, Floats]:
     num_groups, num_devices = groups.allowed.shape
-    gaps = _Gaps(
-        np.zeros((num_devices, num_groups + 1 if insertion else 1)),
-        np.full((num_devices, num_groups + 1 if insertion else 1), np.inf),
-        np.ones(num_devices, np.int64),
-    )
+    shape = num_devices, num_groups + 1 if insertion else 1
+    gaps = _Gaps(np.zeros(shape), np.full(shape, np.inf), np.ones(num_devices, np.int64))
     channel_free = np.zeros(len(channels.bandwidth))
     finish = np.zeros(num_groups)
     device_of = np.zeros(num_groups, np.int64)
@@ -126,7 +97,7 @@ def _place(
 
 
 @inner(cache=True)
-def _by_finish(sources: Ints, finish: Floats) -> Ints:  # pragma: no cover
+def _by_finish(sources: Ints, finish: Floats) -> Ints:
     """(num_sources,) the sources by when they finish, in a stable order.
 
     By insertion: they are few, and mostly in this order already. NumPy's sort takes numba a second
@@ -143,7 +114,7 @@ def _by_finish(sources: Ints, finish: Floats) -> Ints:  # pragma: no cover
 
 
 @inner(cache=True)
-def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:  # pragma: no cover
+def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:
     """The first idle time of a device that holds so many seconds from `ready` on."""
     ends = gaps.end[device, : gaps.number[device]]
     gap = int(np.searchsorted(ends, ready))
@@ -153,9 +124,7 @@ def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:  
 
 
 @inner(cache=True)
-def _fill(
-    gaps: _Gaps, device: int, gap: int, begin: float, finish: float
-) -> None:  # pragma: no cover
+def _fill(gaps: _Gaps, device: int, gap: int, begin: float, finish: float) -> None:
     """Takes [begin, finish] out of an idle time."""
     if begin == finish:
         return
@@ -186,7 +155,7 @@ def _transferred(
     channels: _Channels,
     queues: bool,
     channel_free: Floats,
-) -> float:  # pragma: no cover
+) -> float:
     """When the tensors of `sources` are on a device; books the transfers in `channel_free`."""
     latest = 0.0
     for source, size in zip(sources, sizes):  # noqa: B905 (numba knows no strict)
