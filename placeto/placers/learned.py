@@ -115,10 +115,7 @@ def how_many_trainings(num_groups: int) -> int:
 
 
 def train_until_spent(
-    incumbent: Incumbent,
-    config: LearningConfig,
-    trainings: int = 1,
-    trained: Trained | None = None,
+    incumbent: Incumbent, config: LearningConfig, trainings: int = 1, trained: Trained | None = None
 ) -> None:
     """Trains an agent until the budget is spent.
 

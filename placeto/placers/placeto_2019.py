@@ -8,12 +8,7 @@ import numpy as np
 from placeto.heuristics.initial import initial_placement
 from placeto.models.stored import Trained, load_trained
 from placeto.placers.configs import Placeto2019PlacerConfig
-from placeto.placers.learned import (
-    BudgetSpent,
-    how_many_trainings,
-    train_until_spent,
-    trainer_for,
-)
+from placeto.placers.learned import BudgetSpent, how_many_trainings, train_until_spent, trainer_for
 from placeto.placers.trained import place_zero_shot
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent

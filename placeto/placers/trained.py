@@ -12,13 +12,7 @@ from placeto.models.settings import LearningConfig
 from placeto.models.stored import Trained
 from placeto.placers.learned import trainer_for
 from placeto.search.incumbent import Incumbent
-from placeto.search.policy import (
-    FOUR_SWEEPS,
-    few_groups,
-    offer_drawn,
-    offer_greedy,
-    scattered,
-)
+from placeto.search.policy import FOUR_SWEEPS, few_groups, offer_drawn, offer_greedy, scattered
 from placeto.search.settings import COARSE_GROUPS
 from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable

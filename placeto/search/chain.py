@@ -79,7 +79,7 @@ def run_chain(
     temperature: float,
     proposals: int,
     rng: np.random.Generator,
-) -> None:  # pragma: no cover
+) -> None:
     """Makes proposals and accepts some of them by the rule of Metropolis et al. (1953).
 
     The rule's draw comes first, so that what will hardly pass is rejected early (Solonen et al.
@@ -153,14 +153,14 @@ def run_chain(
 
 
 @inner(cache=True)
-def copy(source: Ints, target: Ints) -> None:  # pragma: no cover
+def copy(source: Ints, target: Ints) -> None:
     """Copies numbers; numba's slices take seconds to compile, for what they say if sizes differ."""
     for index in range(len(source)):
         target[index] = source[index]
 
 
 @inner(cache=True)
-def same(one: Ints, other: Ints) -> bool:  # pragma: no cover
+def same(one: Ints, other: Ints) -> bool:
     """Whether all numbers are the same."""
     for index in range(len(one)):  # noqa: SIM110, numba's `all` needs a generator
         if one[index] != other[index]:
@@ -180,7 +180,7 @@ def raced_cost(
     pace: Floats,
     behind: float,
     clocks: Floats,
-) -> float:  # pragma: no cover
+) -> float:
     """What a placement costs, as `search_cost` has it; infinite if that is above a limit.
 
     The simulation is given up as soon as it is above the limit, or so far behind another one that

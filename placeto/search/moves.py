@@ -58,9 +58,7 @@ def neighbourhood(problem: PlacementProblem) -> Neighbourhood:
 
 
 @inner(cache=True)
-def propose(
-    space: Neighbourhood, devices: Ints, kind: int, rng: np.random.Generator
-) -> None:  # pragma: no cover
+def propose(space: Neighbourhood, devices: Ints, kind: int, rng: np.random.Generator) -> None:
     """Moves groups of a placement.
 
     Args:
@@ -89,7 +87,7 @@ def propose(
 @inner(cache=True)
 def move_around(
     space: Neighbourhood, devices: Ints, kind: int, group: int, there: int, rng: np.random.Generator
-) -> None:  # pragma: no cover
+) -> None:
     """Moves a run or a region around a group to a device.
 
     Args:
@@ -115,9 +113,7 @@ def move_around(
 
 
 @inner(cache=True)
-def _swap(
-    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
-) -> None:  # pragma: no cover
+def _swap(space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator) -> None:
     """Swaps a group with the first group on another device from a random one on, if they may."""
     here, first = devices[group], _below(len(space.movable), rng)
     for step in range(len(space.movable)):
@@ -129,9 +125,7 @@ def _swap(
 
 
 @inner(cache=True)
-def _shift(
-    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
-) -> None:  # pragma: no cover
+def _shift(space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator) -> None:
     """Shifts the next change of device along the order, before or behind a group, either way."""
     step = 1 if rng.random() < 0.5 else -1
     change = space.position[group]
@@ -158,7 +152,7 @@ def _region(
     size: int,
     together: bool,
     rng: np.random.Generator,
-) -> Ints:  # pragma: no cover
+) -> Ints:
     """At most `size` groups around a group; if `together`, all on its device."""
     region = np.empty(len(devices), np.int64)
     seen = np.zeros(len(devices), np.bool_)
@@ -180,7 +174,7 @@ def _region(
 
 
 @inner(cache=True)
-def _put(space: Neighbourhood, devices: Ints, group: int, device: int) -> None:  # pragma: no cover
+def _put(space: Neighbourhood, devices: Ints, group: int, device: int) -> None:
     if space.allowed[group, device]:
         devices[group] = device
 
@@ -188,7 +182,7 @@ def _put(space: Neighbourhood, devices: Ints, group: int, device: int) -> None: 
 @inner(cache=True)
 def _device_nearby(
     space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
-) -> int:  # pragma: no cover
+) -> int:
     """Another device that a group may be on and an adjacent group is on; if none, any other."""
     chosen, count = -1, 0
     for index in range(space.start[group], space.start[group + 1]):
@@ -201,9 +195,7 @@ def _device_nearby(
 
 
 @inner(cache=True)
-def _other_device(
-    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
-) -> int:  # pragma: no cover
+def _other_device(space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator) -> int:
     """Another device that a movable group may be on."""
     chosen, count = -1, 0
     for device in range(space.allowed.shape[1]):
@@ -215,10 +207,10 @@ def _other_device(
 
 
 @inner(cache=True)
-def _size(num_groups: int, rng: np.random.Generator) -> int:  # pragma: no cover
+def _size(num_groups: int, rng: np.random.Generator) -> int:
     return int(2 * max(num_groups / 4, 1.0) ** rng.random())
 
 
 @inner(cache=True)
-def _below(number: int, rng: np.random.Generator) -> int:  # pragma: no cover
+def _below(number: int, rng: np.random.Generator) -> int:
     return int(rng.random() * number)

@@ -161,13 +161,7 @@ def _played(
     decided: bool = False,
 ) -> Sweeps:
     return play(
-        problem,
-        ready,
-        start,
-        noise,
-        memory_penalty=MEMORY_PENALTY,
-        decided=decided,
-        remember=False,
+        problem, ready, start, noise, memory_penalty=MEMORY_PENALTY, decided=decided, remember=False
     )
 
 

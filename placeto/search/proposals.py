@@ -50,7 +50,7 @@ class Opinion(NamedTuple):
 
 
 @inner(cache=True)
-def no_opinion(num_groups: int, num_devices: int) -> Opinion:  # pragma: no cover
+def no_opinion(num_groups: int, num_devices: int) -> Opinion:
     """Nothing was asked yet."""
     return Opinion(
         np.empty((num_groups, num_devices)),
@@ -66,7 +66,7 @@ def no_opinion(num_groups: int, num_devices: int) -> Opinion:  # pragma: no cove
 
 
 @inner(cache=True)
-def forget(opinion: Opinion) -> None:  # pragma: no cover
+def forget(opinion: Opinion) -> None:
     """The schedule is another: what was asked is worth nothing."""
     opinion.known[:] = False
     opinion.surveyed[0] = False
@@ -75,7 +75,7 @@ def forget(opinion: Opinion) -> None:  # pragma: no cover
 @inner(cache=True)
 def draw_kind(
     tried: Floats, gained: Floats, kinds: int, evenly: float, rng: np.random.Generator
-) -> int:  # pragma: no cover
+) -> int:
     """Draws a kind of proposal, the likelier the oftener it led to a cheaper placement.
 
     Args:
@@ -110,7 +110,7 @@ def propose_guided(
     kind: int,
     devices: Ints,
     rng: np.random.Generator,
-) -> None:  # pragma: no cover
+) -> None:
     """Moves groups of a placement where the policy would have one of them.
 
     Args:
@@ -159,7 +159,7 @@ def _ask(
     o: Opinion,
     group: int,
     logits: Floats,
-) -> None:  # pragma: no cover
+) -> None:
     w = guide.group_index
     observe(
         c, w, s, step_time, peak, o.busy, o.load, group, o.decided, True, o.pairs, o.groups

@@ -111,7 +111,7 @@ def _first_on_channel(channel_between: Ints, multicast: Bools) -> Ints:
 
 
 @njit(cache=True, parallel=True)
-def bounds(r: Relaxation, many: Ints) -> tuple[Floats, Ints]:  # pragma: no cover
+def bounds(r: Relaxation, many: Ints) -> tuple[Floats, Ints]:
     """Bounds for all completions of partial placements.
 
     Args:
@@ -131,7 +131,7 @@ def bounds(r: Relaxation, many: Ints) -> tuple[Floats, Ints]:  # pragma: no cove
 
 
 @inner(cache=True)
-def _least_excess(r: Relaxation, devices: Ints) -> int:  # pragma: no cover
+def _least_excess(r: Relaxation, devices: Ints) -> int:
     total = 0
     for device in range(len(r.memory_limit)):
         parameters = running = 0
@@ -144,7 +144,7 @@ def _least_excess(r: Relaxation, devices: Ints) -> int:  # pragma: no cover
 
 
 @inner(cache=True)
-def _least_seconds(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
+def _least_seconds(r: Relaxation, devices: Ints) -> float:
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     op_group, producer, consumer, edge_bytes = r.op_group, r.producer, r.consumer, r.edge_bytes
     channel_between, bandwidth, latency = r.channel_between, r.bandwidth, r.latency
@@ -182,7 +182,7 @@ def _least_seconds(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
 
 
 @inner(cache=True)
-def _work(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
+def _work(r: Relaxation, devices: Ints) -> float:
     """Weighted work of the devices; of an unplaced group, where it weighs least."""
     most = 0.0
     for number in range(len(r.weights)):
@@ -198,7 +198,7 @@ def _work(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
 @inner(cache=True)
 def _one_at_a_time(
     r: Relaxation, order: Ints, where: Ints, held: Floats, head: Floats, tail: Floats
-) -> float:  # pragma: no cover
+) -> float:
     """Any ops of one device: the least head, all their work, the least tail.
 
     Taken for the first ops of `order` on each device, as many as are worst.
@@ -219,9 +219,7 @@ def _one_at_a_time(
 
 
 @inner(cache=True)
-def _transfers(
-    r: Relaxation, where: Ints, finish: Floats, after: Floats
-) -> float:  # pragma: no cover
+def _transfers(r: Relaxation, where: Ints, finish: Floats, after: Floats) -> float:
     """All transfers of one channel: the least head, all their seconds, the least tail."""
     count = len(r.bandwidth)
     work = -r.overhead  # the last transfer's lies beyond its arrival
