@@ -15,11 +15,8 @@ from placeto.support.arrays import Ints
 def coarser(problem: PlacementProblem, max_groups: int) -> tuple[PlacementProblem, Ints]:
     """A problem whose groups are made of a problem's groups.
 
-    Only groups that may be on the same devices are joined.
-
-    Args:
-        problem: what is placed; pins are kept.
-        max_groups: how many groups may be left, for each such set of devices.
+    Only groups that may be on the same devices are joined, and pins are kept. At most `max_groups`
+    are left for each such set of devices.
 
     Returns:
         The coarser problem, and (num_groups,) the coarser group of each group.
@@ -36,8 +33,7 @@ def coarser(problem: PlacementProblem, max_groups: int) -> tuple[PlacementProble
 class CoarseIncumbent(Incumbent):
     """An incumbent of a coarser problem; all that it takes, the finer one is offered as well.
 
-    Attributes:
-        group_of: (num_groups of the finer problem,) the coarser group of each group.
+    Its `group_of` is (num_groups of the finer problem,) the coarser group of each group.
     """
 
     def __init__(
@@ -66,12 +62,9 @@ class CoarseIncumbent(Incumbent):
 def coarser_incumbent(
     finer: Incumbent, max_groups: int, share: float = 1.0
 ) -> Iterator[CoarseIncumbent]:
-    """An incumbent of the coarser problem, for a share of what is left of the budget.
+    """An incumbent of the coarser problem, for a share, from 0 to 1, of what is left of the budget.
 
-    Args:
-        finer: is offered what the other one takes; it may be offered others meanwhile.
-        max_groups: see `coarser`.
-        share: from 0 to 1.
+    The finer one is offered what it takes, and may be offered others meanwhile.
     """
     problem, group_of = coarser(finer.problem, max_groups)
     now = finer.seconds

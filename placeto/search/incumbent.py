@@ -13,7 +13,7 @@ from placeto.objective import overflow
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
-from placeto.support.arrays import Floats, Ints
+from placeto.support.arrays import Ints
 from placeto.support.progress import Progress, silent
 
 Clock = Callable[[], float]
@@ -48,6 +48,8 @@ class Incumbent:
             step time in seconds of its episodes' last placements.
         part: what is at work, of a placer that is made of several.
         found_by: what was at work when the best placement was offered.
+        excess: bytes that the best placement is over the devices' memory; infinite before the
+            first, and where a group is on a device that cannot run it.
     """
 
     problem: PlacementProblem
@@ -66,10 +68,16 @@ class Incumbent:
     learning: list[tuple[float, float]] = field(default_factory=list)
     part: str = ""
     found_by: str = ""
-    _excess: float = np.inf
+    excess: float = np.inf
 
     def __post_init__(self) -> None:
         self.started = self.clock()
+
+    @property
+    def best(self) -> Ints:
+        """(num_groups,) the best placement; there must be one."""
+        assert self.devices is not None
+        return self.devices
 
     @property
     def seconds(self) -> float:
@@ -95,18 +103,11 @@ class Incumbent:
         *,
         interrupted: bool = False,
     ) -> Placement:
-        """The best placement, and how it was found; there must be one.
-
-        Args:
-            method: what found it.
-            seed: where its random numbers started.
-            settings: that it was given.
-            interrupted: whether Ctrl-C ended it before its time.
-        """
-        assert self.devices is not None and self.peak_memory is not None
+        """The best placement, and how it was found; there must be one. See `Placement`."""
+        assert self.peak_memory is not None
         return Placement(
             problem=self.problem,
-            devices=self.devices,
+            devices=self.best,
             step_time=self.step_time,
             peak_memory=self.peak_memory,
             feasible=self.feasible,
@@ -142,13 +143,13 @@ class Incumbent:
         """Keeps the best of placements that were simulated elsewhere."""
         self.evaluations += len(many)
         over = overflow(self.problem, outcomes.peak_memory)
-        excess: Floats = np.where(np.isfinite(outcomes.step_time), over.astype(np.float64), np.inf)
+        excess = np.where(np.isfinite(outcomes.step_time), over, np.inf)
         for index in np.lexsort((outcomes.step_time, excess))[:1]:
-            rank = (excess[index], outcomes.step_time[index])
-            if self.devices is None or rank < (self._excess, self.step_time):
+            rank = (float(excess[index]), float(outcomes.step_time[index]))
+            if self.devices is None or rank < (self.excess, self.step_time):
                 self.devices = np.array(many[index], dtype=np.int64)
                 self.peak_memory = np.array(outcomes.peak_memory[index])
-                self._excess, self.step_time = float(rank[0]), float(rank[1])
+                self.excess, self.step_time = rank
                 self.feasible = bool(outcomes.feasible[index])
                 self.found_by = self.part
                 if self.feasible:

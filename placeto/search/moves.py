@@ -59,28 +59,15 @@ def neighbourhood(problem: PlacementProblem) -> Neighbourhood:
 
 @inner(cache=True)
 def propose(space: Neighbourhood, devices: Ints, kind: int, rng: np.random.Generator) -> None:
-    """Moves groups of a placement.
-
-    Args:
-        space: what the move is drawn from; at least one group is movable.
-        devices: (num_groups,) the placement; changed, unless the groups drawn have to stay.
-        kind: a `Move`.
-        rng: draws the rest.
-    """
+    """Moves groups of a placement, unless those drawn have to stay; at least one is movable."""
     group = space.movable[_below(len(space.movable), rng)]
-    if kind == Move.SINGLE:
-        devices[group] = _other_device(space, devices, group, rng)
-    elif kind == Move.FOLLOW:
-        devices[group] = _device_nearby(space, devices, group, rng)
-    elif kind == Move.SWAP:
+    if kind == Move.SWAP:
         _swap(space, devices, group, rng)
     elif kind == Move.SHIFT:
         _shift(space, devices, group, rng)
     else:
-        if rng.random() < 0.5:
-            there = _device_nearby(space, devices, group, rng)
-        else:
-            there = _other_device(space, devices, group, rng)
+        nearby = kind == Move.FOLLOW or (kind != Move.SINGLE and rng.random() < 0.5)
+        there = _other_device(space, devices, group, nearby, rng)
         move_around(space, devices, kind, group, there, rng)
 
 
@@ -88,16 +75,13 @@ def propose(space: Neighbourhood, devices: Ints, kind: int, rng: np.random.Gener
 def move_around(
     space: Neighbourhood, devices: Ints, kind: int, group: int, there: int, rng: np.random.Generator
 ) -> None:
-    """Moves a run or a region around a group to a device.
+    """Moves a group, or a run or a region around it, to a device: all kinds but SWAP and SHIFT.
 
-    Args:
-        space: what the move is drawn from.
-        devices: (num_groups,) the placement; changed, unless the groups drawn have to stay.
-        kind: `Move.RUN`, `PART`, `EXCHANGE`, `REGION` or `CLUSTER`.
-        group: one of the run, or what the region is around.
-        there: the device.
-        rng: draws size and place.
+    Groups of a placement that may not be there stay.
     """
+    if kind in (Move.SINGLE, Move.FOLLOW):
+        devices[group] = there
+        return
     here = devices[group]
     size = _size(len(devices), rng)
     if kind in (Move.REGION, Move.CLUSTER):
@@ -180,25 +164,18 @@ def _put(space: Neighbourhood, devices: Ints, group: int, device: int) -> None:
 
 
 @inner(cache=True)
-def _device_nearby(
-    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
+def _other_device(
+    space: Neighbourhood, devices: Ints, group: int, nearby: bool, rng: np.random.Generator
 ) -> int:
-    """Another device that a group may be on and an adjacent group is on; if none, any other."""
+    """Another device that a movable group may be on; if `nearby`, an adjacent group's if it can."""
     chosen, count = -1, 0
-    for index in range(space.start[group], space.start[group + 1]):
+    for index in range(space.start[group], space.start[group + 1] if nearby else 0):
         device = devices[space.adjacent[index]]
         if device != devices[group] and space.allowed[group, device]:
             count += 1
             if _below(count, rng) == 0:
                 chosen = device
-    return chosen if count else _other_device(space, devices, group, rng)
-
-
-@inner(cache=True)
-def _other_device(space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator) -> int:
-    """Another device that a movable group may be on."""
-    chosen, count = -1, 0
-    for device in range(space.allowed.shape[1]):
+    for device in range(0 if count else space.allowed.shape[1]):
         if device != devices[group] and space.allowed[group, device]:
             count += 1
             if _below(count, rng) == 0:

@@ -23,13 +23,9 @@ from placeto.support.jit import inner
 # Kinds of proposals: the moves, drawn evenly; then those of `GUIDED`, whose group and device the
 # policy chooses.
 GUIDED = (
-    int(Move.SINGLE),
-    int(Move.RUN),
-    int(Move.PART),
-    int(Move.EXCHANGE),
-    int(Move.REGION),
+    int(Move.SINGLE), int(Move.RUN), int(Move.PART), int(Move.EXCHANGE), int(Move.REGION),
     int(Move.CLUSTER),
-)
+)  # fmt: skip
 NUM_KINDS = NUM_MOVES + len(GUIDED)
 PRIOR = 0.01  # gains a try, of a kind that was not tried yet
 ASKED = 4  # groups of which the policy tells which had best move
@@ -52,17 +48,12 @@ class Opinion(NamedTuple):
 @inner(cache=True)
 def no_opinion(num_groups: int, num_devices: int) -> Opinion:
     """Nothing was asked yet."""
-    return Opinion(
-        np.empty((num_groups, num_devices)),
-        np.zeros(num_groups, np.bool_),
-        np.zeros(1, np.bool_),
-        np.empty((num_devices, BINS + 1)),
-        np.empty((num_devices, 2)),
-        np.ones(num_groups, np.bool_),
-        np.empty((num_devices, PAIR_FEATURES), np.float32),
-        np.empty(GROUP_FEATURES, np.float32),
-        np.empty(num_devices, np.bool_),
-    )
+    known, surveyed = np.zeros(num_groups, np.bool_), np.zeros(1, np.bool_)
+    busy, load = np.empty((num_devices, BINS + 1)), np.empty((num_devices, 2))
+    pairs = np.empty((num_devices, PAIR_FEATURES), np.float32)
+    groups, choices = np.empty(GROUP_FEATURES, np.float32), np.empty(num_devices, np.bool_)
+    logits, decided = np.empty((num_groups, num_devices)), np.ones(num_groups, np.bool_)
+    return Opinion(logits, known, surveyed, busy, load, decided, pairs, groups, choices)
 
 
 @inner(cache=True)
@@ -76,14 +67,9 @@ def forget(opinion: Opinion) -> None:
 def draw_kind(
     tried: Floats, gained: Floats, kinds: int, evenly: float, rng: np.random.Generator
 ) -> int:
-    """Draws a kind of proposal, the likelier the oftener it led to a cheaper placement.
+    """Draws one of so many kinds of proposals, the likelier the oftener it was tried and gained.
 
-    Args:
-        tried: (NUM_KINDS,) how often each was tried.
-        gained: (NUM_KINDS,) how often it was accepted and cheaper.
-        kinds: only the first so many are drawn.
-        evenly: the chance that all are equally likely.
-        rng: draws.
+    `evenly` is the chance that all are equally likely.
     """
     if rng.random() < evenly:
         return int(rng.random() * kinds)
@@ -111,29 +97,30 @@ def propose_guided(
     devices: Ints,
     rng: np.random.Generator,
 ) -> None:
-    """Moves groups of a placement where the policy would have one of them.
+    """Moves groups of a placement where the policy would have one of them, if it would any.
 
     Args:
         c: the compiled problem.
         guide: the policy.
         space: what moves are drawn from; at least one group is movable.
         s: the placement's simulation at its end, with the starts of ops.
-        step_time: seconds.
+        step_time: of that, in seconds.
         peak: (num_devices,) bytes.
         opinion: of this simulation; more of it is asked for.
         kind: one of `GUIDED`.
-        devices: (num_groups,) the placement; changed, unless the policy would change nothing.
+        devices: (num_groups,) the placement.
         rng: draws.
     """
+    step_time = max(step_time, TINY)
     if not opinion.surveyed[0]:
-        busy_profile(c, guide.group_index, s, max(step_time, TINY), opinion.busy, opinion.load)
+        busy_profile(c, guide.group_index, s, step_time, opinion.busy, opinion.load)
         opinion.surveyed[0] = True
     group, there, highest = -1, -1, -np.inf
     for _ in range(ASKED):
         asked = space.movable[int(rng.random() * len(space.movable))]
         logits = opinion.logits[asked]
         if not opinion.known[asked]:
-            _ask(c, guide, s, max(step_time, TINY), peak, opinion, asked, logits)
+            _ask(c, guide, s, step_time, peak, opinion, asked, logits)
         here = devices[asked]
         for device in range(len(logits)):
             if device != here and logits[device] > -np.inf:
@@ -141,11 +128,7 @@ def propose_guided(
                 value = logits[device] - logits[here] + gumbel
                 if value > highest:
                     group, there, highest = asked, device, value
-    if group < 0:
-        return
-    if kind == Move.SINGLE:
-        devices[group] = there
-    else:
+    if group >= 0:
         move_around(space, devices, kind, group, there, rng)
 
 

@@ -20,6 +20,7 @@ CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside t
 def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
     """Offers a placement; if it does not fit in memory, what becomes of it by moving groups too.
 
+    Each of its groups is where it may be.
     Groups leave the devices whose simulated peak exceeds the memory. First, round after round, as
     many as it takes move to devices whose peak leaves room for them, those first whose move adds
     the fewest bytes of transfers for a byte that it frees. A group is reckoned to take the share of
@@ -31,10 +32,6 @@ def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
     that fits, after `MAX_MOVES`, when the budget is spent, or at once where provably nothing fits.
     Where the incumbent has one that fits already, a repair may take a tenth of what is left of the
     budget: it can take longer than all else, and is not needed then.
-
-    Args:
-        incumbent: what is offered to.
-        devices: (num_groups,) a placement, each group where it may be.
     """
     problem = incumbent.problem
     share = WELCOME_SHARE if incumbent.feasible else 1.0
@@ -82,7 +79,7 @@ def _relieved(problem: PlacementProblem, devices: Ints, peak: Ints, open_to: Boo
             break
         groups = np.flatnonzero((devices == device) & (problem.group_memory > 0))
         need = problem.group_memory[groups] * alive[device]
-        price = _prices(exchanged[groups], need, open_to[groups], device).min(axis=1)
+        price = _prices(exchanged[groups], need, open_to[groups], devices[groups]).min(axis=1)
         for index in np.argsort(price, kind="stable"):
             if room[device] >= 0:
                 break
@@ -114,41 +111,33 @@ def _best_move(
         no time.
     """
     problem = incumbent.problem
-    exchanged = exchanged_bytes(problem, devices)
-    moves: list[tuple[float, int, int]] = []
-    for device in np.flatnonzero(peak > problem.memory_limit).tolist():
-        groups = np.flatnonzero((devices == device) & awake)
-        prices = _prices(
-            exchanged[groups], problem.group_memory[groups] + 1, problem.allowed[groups], device
-        )
-        rows, targets = np.nonzero(np.isfinite(prices))
-        moves.extend(
-            zip(
-                prices[rows, targets].tolist(), groups[rows].tolist(), targets.tolist(), strict=True
-            )
-        )
-    moves = sorted(moves)[:MAX_TRIED]
+    groups = np.flatnonzero(awake & (peak > problem.memory_limit)[devices])
+    exchanged, freed = exchanged_bytes(problem, devices)[groups], problem.group_memory[groups] + 1
+    prices = _prices(exchanged, freed, problem.allowed[groups], devices[groups])
+    rows, targets = np.nonzero(np.isfinite(prices))
+    cheapest = np.lexsort((targets, rows, prices[rows, targets]))[:MAX_TRIED]
     best, best_peak = None, peak
     together = max(1, CELLS_AT_ONCE // problem.num_groups)
-    for begin in range(0, len(moves), together):
+    for begin in range(0, len(cheapest), together):
         if incumbent.seconds >= until:
             break
-        chosen = moves[begin : begin + together]
+        chosen = cheapest[begin : begin + together]
         many = np.tile(devices, (len(chosen), 1))
-        many[np.arange(len(chosen)), [group for _, group, _ in chosen]] = [d for _, _, d in chosen]
+        many[np.arange(len(chosen)), groups[rows[chosen]]] = targets[chosen]
         peaks = incumbent.offer_many(many).peak_memory
-        least = int(np.argmin([overflow(problem, row) for row in peaks]))
+        least = int(overflow(problem, peaks).argmin())
         if best is None or overflow(problem, peaks[least]) < overflow(problem, best_peak):
             best, best_peak = many[least], peaks[least]
     return best, best_peak
 
 
-def _prices(exchanged: Ints, freed: Floats | Ints, open_to: Bools, device: int) -> Floats:
-    """(n, num_devices) bytes of transfers that moves off a device add for each byte freed.
+def _prices(exchanged: Ints, freed: Floats | Ints, open_to: Bools, here: Ints) -> Floats:
+    """(n, num_devices) bytes of transfers that moves of n groups add for each byte freed here.
 
     Infinite where a group may not go.
     """
-    added = exchanged[:, device, None] - exchanged
+    rows = np.arange(len(here))
+    added = exchanged[rows, here, None] - exchanged
     prices = np.where(open_to, added / freed[:, None], np.inf)
-    prices[:, device] = np.inf
+    prices[rows, here] = np.inf
     return prices

@@ -1,7 +1,5 @@
 """Heuristics, offered: what every search starts from."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from placeto.heuristics.table import HEURISTICS
@@ -29,23 +27,19 @@ def offer_heuristic(incumbent: Incumbent, rng: np.random.Generator, name: str) -
 
 
 def offer_starts(
-    incumbent: Incumbent,
-    rng: np.random.Generator,
-    names: Iterable[str] = STARTS,
-    max_evaluations: int | None = None,
+    incumbent: Incumbent, rng: np.random.Generator, max_evaluations: int | None = None
 ) -> bool:
-    """Offers what heuristics find, one after the other.
+    """Offers what the usual heuristics find, one after the other; the `part` is the one at work.
 
     Args:
-        incumbent: what is offered to; its `part` is the heuristic at work.
+        incumbent: what is offered to.
         rng: for heuristics that draw.
-        names: of the heuristics.
         max_evaluations: placements that may be simulated in all; None for no such limit.
 
     Returns:
         Whether any of the budget is left.
     """
-    for name in names:
+    for name in STARTS:
         incumbent.part = name
         offer_heuristic(incumbent, rng, name)
         if incumbent.share_spent(max_evaluations) >= 1 or incumbent.expired:

@@ -10,7 +10,7 @@ from placeto import PlacementProblem, load_cluster, simulate
 from placeto.heuristics.initial import all_on
 from placeto.objective import search_costs
 from placeto.search import moves, proposals
-from placeto.search.chain import (
+from placeto.search.chains import (
     EVALUATIONS,
     EVENLY,
     LOOKS,
@@ -19,8 +19,8 @@ from placeto.search.chain import (
     ChainTask,
     new_chain,
     run_chain,
+    unguided,
 )
-from placeto.search.chains import unguided
 from placeto.search.moves import NUM_MOVES, neighbourhood
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import buffers
@@ -85,7 +85,7 @@ def check(problem, devices):
     over = float(np.maximum(before.peak_memory - problem.memory_limit, 0).sum())
     chain = new_chain(devices, before.peak_memory, before.step_time, cost, over)
     states = buffers(task.compiled, 2)
-    run_chain(task, chain, *states, temperature, 400, np.random.default_rng(5))
+    run_chain(task, chain, states, temperature, 400, np.random.default_rng(5))
     assert chain.present.tolist() == present.tolist() != devices.tolist()
     assert chain.numbers[EVALUATIONS] == simulated
     return simulate(problem, present)
