@@ -100,7 +100,7 @@ def arguments_of(argv: Sequence[str]) -> type[Train]:
 
 def run(arguments: Train) -> int:
     """Trains, and says where the policy is."""
-    from placeto.placers.teacher import annealed
+    from placeto.placers.registry import annealed
 
     train = _training(arguments)
     problems = arguments.problems("train")

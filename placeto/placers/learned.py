@@ -1,6 +1,8 @@
 """What the placers that train an agent on their problem have in common."""
 
+import contextlib
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -34,10 +36,10 @@ def trainer_for(
     start: Ints | None = None,
     trained: Trained | None = None,
 ) -> Trainer:
-    """A trainer that offers every placement it evaluates.
+    """A trainer that offers every placement it evaluates; `BudgetSpent` ends it in the middle.
 
     Args:
-        incumbent: what is offered to. Once its budget is spent, `BudgetSpent` is raised.
+        incumbent: what is offered to.
         config: how to train, and which agent.
         start: (num_groups,) where episodes start, for agents that start somewhere.
         trained: a policy of the same agent that is trained further, with the network that it has.
@@ -70,19 +72,14 @@ def place_at_once(
 ) -> None:
     """Trains an agent that places all groups at once until the budget is spent.
 
-    Args:
-        incumbent: what is offered to.
-        rng: draws the seed of the training.
-        config: settings of the agent; see `for_few_groups`.
-        enough: from how many groups on they are left as they are.
+    From `enough` groups on its settings are left as they are; see `for_few_groups`.
 
     Raises:
         PlacetoError: more groups than the network can go through in reasonable time.
     """
     check_size(incumbent.problem)
     groups = incumbent.problem.num_groups
-    config = for_few_groups(config, groups, enough)
-    config = replace(config, seed=int(rng.integers(2**31)))
+    config = replace(for_few_groups(config, groups, enough), seed=int(rng.integers(2**31)))
     train_until_spent(incumbent, config, how_many_trainings(groups))
 
 
@@ -92,11 +89,6 @@ def for_few_groups(config: Config, num_groups: int, enough: int) -> Config:
     All of them together have as many groups then as a usual update's, which costs hardly more;
     learning rate and entropy bonus go up with the square root of their number. Without that the
     policy often settles on a placement that few steps lead to, such as one device.
-
-    Args:
-        config: of an agent that places all groups at once.
-        num_groups: of the problem.
-        enough: from how many groups on nothing is changed.
     """
     more = max(enough / num_groups, 1)
     return replace(
@@ -114,35 +106,17 @@ def how_many_trainings(num_groups: int) -> int:
     return TRAININGS if num_groups < FEW_GROUPS else 1
 
 
-def train_until_spent(
-    incumbent: Incumbent, config: LearningConfig, trainings: int = 1, trained: Trained | None = None
+def train_once(
+    incumbent: Incumbent, config: LearningConfig, trained: Trained | None, end: float
 ) -> None:
-    """Trains an agent until the budget is spent.
+    """Trains an agent, from fresh weights or from a policy's, until so many seconds have passed.
 
-    Its schedules follow the clock and end once 80% of the training's part of the budget is spent:
-    what a policy has learned shows when it is no longer paid for its entropy.
+    Its schedules follow the clock and end once 80% of that is over: what a policy has learned shows
+    when it is no longer paid for its entropy. There is at least one update.
 
     Where nothing of the first update fits in memory, the best of it is repaired, so that there is
     a placement that can be used while the agent learns what fits.
-
-    Args:
-        incumbent: what is offered to.
-        config: how to train.
-        trainings: how many, each from fresh weights and with an equal part of the budget.
-        trained: a policy whose weights are taken instead of fresh ones.
     """
-    try:
-        for number in range(trainings):
-            end = (number + 1) / trainings * incumbent.budget_seconds
-            _train(incumbent, replace(config, seed=config.seed + number), trained, end)
-    except BudgetSpent:
-        return
-
-
-def _train(
-    incumbent: Incumbent, config: LearningConfig, trained: Trained | None, end: float
-) -> None:
-    """At least one update, until so many seconds have passed for the incumbent."""
     begin = incumbent.seconds
     scheduled_seconds = max(SCHEDULED_SHARE * (end - begin), 1e-9)
     trainer = trainer_for(incumbent, config, trained=trained)
@@ -152,5 +126,18 @@ def _train(
         incumbent.learning.append((now, report.step_time))
         incumbent.progress(progress_line(report, incumbent.budget_seconds - now))
         if trainer.updates == 1 and not incumbent.feasible:
-            assert incumbent.devices is not None
-            offer_repaired(incumbent, incumbent.devices)
+            offer_repaired(incumbent, incumbent.best)
+
+
+def train_until_spent(
+    incumbent: Incumbent,
+    config: Config,
+    trainings: int,
+    trained: Trained | None = None,
+    train: Callable[[Incumbent, Config, Trained | None, float], None] = train_once,
+) -> None:
+    """Trains so often, each time with another seed and an equal part of the budget."""
+    with contextlib.suppress(BudgetSpent):
+        for number in range(trainings):
+            end = (number + 1) / trainings * incumbent.budget_seconds
+            train(incumbent, replace(config, seed=config.seed + number), trained, end)

@@ -1,16 +1,18 @@
 """Placeto as in its paper: an agent trained on the graph that it places."""
 
+import contextlib
+import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from placeto.heuristics.initial import initial_placement
+from placeto.heuristics.initial import random_placement
 from placeto.models.stored import Trained, load_trained
 from placeto.placers.configs import Placeto2019PlacerConfig
 from placeto.placers.learned import BudgetSpent, how_many_trainings, train_until_spent, trainer_for
 from placeto.placers.trained import place_zero_shot
-from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
 from placeto.search.settings import NO_POLICY
 from placeto.search.starts import offer_heuristic
@@ -40,10 +42,7 @@ def place_placeto_2019(
     as in the paper: episodes start there, no other placement is offered at first, and the whole
     budget is training. A policy that was trained before is first played as it is.
 
-    Args:
-        incumbent: what is offered to.
-        rng: draws the seed of the training.
-        config: settings, among them the paper's ablations; its schedules follow the clock.
+    The config has the paper's ablations; its schedules follow the clock.
 
     Raises:
         PlacetoError: more groups than an episode can go through in reasonable time, or a policy
@@ -53,46 +52,17 @@ def place_placeto_2019(
     check_size(problem)
     config = replace(config, seed=int(rng.integers(2**31)))
     trained = None if config.policy == NO_POLICY else _read(config.policy)
-    try:
+    with contextlib.suppress(BudgetSpent):
         if trained is not None:
             place_zero_shot(incumbent, trained, config.seed)
         if config.initial_placement != "best":
-            train_until_spent(incumbent, config, trained=trained)
+            train_until_spent(incumbent, config, 1, trained)
             return
-        start = best_known(incumbent, rng)
+        for name in STARTS:
+            offer_heuristic(incumbent, rng, name)
         trainings = 1 if trained is not None else how_many_trainings(problem.num_groups)
-        for number in range(trainings):
-            end = (number + 1) / trainings * incumbent.budget_seconds
-            seeded = replace(config, seed=config.seed + number)
-            _train_and_improve(incumbent, start, seeded, trained, end)
-    except BudgetSpent:
-        return
-
-
-def best_known(incumbent: Incumbent, rng: np.random.Generator) -> Ints:
-    """(num_groups,) the best of one device, the expert's placement and earliest finish."""
-    for name in STARTS:
-        offer_heuristic(incumbent, rng, name)
-    assert incumbent.devices is not None
-    return incumbent.devices
-
-
-def for_few_groups(
-    config: Placeto2019PlacerConfig, problem: PlacementProblem
-) -> Placeto2019PlacerConfig:
-    """The configuration with more exploration where there are few groups.
-
-    The logit of a group's present device is raised by no more than lets an untrained episode move
-    4 groups: it would move hardly one, and what takes several moves at once would not be met. Below
-    32 groups the entropy bonus goes up, too.
-    """
-    odds = (problem.num_devices - 1) * (problem.num_groups / MOVES - 1)
-    more = max(ENOUGH_GROUPS / problem.num_groups, 1)
-    return replace(
-        config,
-        keep=min(config.keep, math.log(max(odds, 1))),
-        entropy_bonus=more**1.5 * config.entropy_bonus,
-    )
+        train = partial(_train_and_improve, start=incumbent.best)
+        train_until_spent(incumbent, config, trainings, trained, train)
 
 
 def _read(source: str) -> Trained:
@@ -108,32 +78,39 @@ def _read(source: str) -> Trained:
 
 def _train_and_improve(
     incumbent: Incumbent,
-    start: Ints,
     config: Placeto2019PlacerConfig,
     trained: Trained | None,
     end: float,
+    start: Ints,
 ) -> None:
-    """Trains, then lets the policy go on, until so many seconds have passed for the incumbent."""
-    begin = incumbent.seconds
+    """Trains, then lets the policy go on, until so many seconds have passed for the incumbent.
+
+    The logit of a group's present device is raised by no more than lets an untrained episode move
+    4 groups: it would move hardly one, and what takes several moves at once would not be met. Below
+    32 groups the entropy bonus goes up, too.
+    """
+    begin, problem = incumbent.seconds, incumbent.problem
     training_seconds = TRAINING_SHARE * (end - begin)
-    # Every episode is told where it starts.
-    config = replace(for_few_groups(config, incumbent.problem), initial_placement="first")
+    odds = (problem.num_devices - 1) * (problem.num_groups / MOVES - 1)
+    config = replace(
+        config,
+        keep=min(config.keep, math.log(max(odds, 1))),
+        entropy_bonus=max(ENOUGH_GROUPS / problem.num_groups, 1) ** 1.5 * config.entropy_bonus,
+        initial_placement="first",  # every episode is told where it starts
+    )
     trainer = trainer_for(incumbent, config, start, trained)
     while (spent := incumbent.seconds - begin) < training_seconds:
         if trainer.updates and trainer.updates % UPDATES_A_START == 0:
-            assert incumbent.devices is not None
-            trainer.start_from(0, incumbent.devices)
+            trainer.start_from(0, incumbent.best)
         report = trainer.step(spent / training_seconds)
         now = incumbent.seconds
         incumbent.learning.append((now, report.step_time))
         incumbent.progress(progress_line(report, incumbent.budget_seconds - now))
-    few = incumbent.problem.num_groups < ENOUGH_GROUPS
-    sweep = 0
-    while incumbent.seconds < end:
-        assert incumbent.devices is not None
-        start = incumbent.devices
-        if few and sweep % 2:  # of few groups, the best known is soon one that no sweep improves
-            start = initial_placement(incumbent.problem, "random", trainer.rng)
+    for sweep in itertools.count():
+        if incumbent.seconds >= end:
+            return
+        start = incumbent.best
+        if problem.num_groups < ENOUGH_GROUPS and sweep % 2:  # no sweep may improve the best known
+            start = random_placement(problem, trainer.rng)
         trainer.roll_out(0, episodes=config.episodes, start=start)
-        sweep += 1
         incumbent.progress(f"improving: best {format_seconds(incumbent.step_time)}")

@@ -1,15 +1,17 @@
 """The one registry of placers, and `place`."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pkgutil import resolve_name
 from threading import Timer
+from typing import Any
 
 import numpy as np
 
 from placeto.heuristics.table import HEURISTICS
-from placeto.models.settings import OneShotConfig
 from placeto.placement import Placement
 from placeto.placers.configs import (
     ANNEALING,
@@ -18,20 +20,21 @@ from placeto.placers.configs import (
     HIERARCHICAL,
     PLACETO,
     PLACETO_2019,
-    Placeto2019PlacerConfig,
+    Configurable,
     PlacetoPlacerConfig,
 )
 from placeto.placers.exact import place_exact
-from placeto.placers.settings import Configurable
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Clock, Incumbent
 from placeto.search.settings import SearchConfig
 from placeto.search.starts import offer_heuristic
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.interrupts import interrupts
 from placeto.support.progress import Progress, silent
 
 SLOW_SECONDS = 3.0  # that preparing may take before it is told: what is read from a cache takes one
+EVALUATIONS_OF_TEACHER = 2000
 
 
 @dataclass(frozen=True)
@@ -61,56 +64,19 @@ class Placer:
     policies: str | None = None
 
 
-def _heuristic(name: str) -> Placer:
-    def run(incumbent: Incumbent, rng: np.random.Generator) -> None:
-        offer_heuristic(incumbent, rng, name)
+def _later(function: str) -> Callable[..., None]:
+    """`module:function`, imported once it is called: torch and numba's code take long to load."""
 
-    return Placer(name, HEURISTICS[name].summary, run)
+    def call(*arguments: Any, **options: Any) -> None:
+        resolve_name(f"placeto.{function}")(*arguments, **options)
 
-
-def _search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:
-    from placeto.search.auto import search  # numba's code for it takes long to load
-
-    search(incumbent, rng, config)
+    return call
 
 
-def _prepare_search(_: SearchConfig | PlacetoPlacerConfig) -> None:
-    from placeto.search.auto import prepare  # numba's code for it takes long to load
-
-    prepare()
-
-
-def _prepare_placeto(config: PlacetoPlacerConfig) -> None:
-    _prepare_search(config)
-    if config.fine_tune and not config.batches:
-        from placeto.placers.placeto import prepare  # torch is slow to import
-
-        prepare()
-
-
-def _place_placeto(
-    incumbent: Incumbent, rng: np.random.Generator, config: PlacetoPlacerConfig
-) -> None:
-    from placeto.placers.placeto import place_placeto  # torch is slow to import
-
-    place_placeto(incumbent, rng, config)
-
-
-def _place_placeto_2019(
-    incumbent: Incumbent, rng: np.random.Generator, config: Placeto2019PlacerConfig
-) -> None:
-    from placeto.placers.placeto_2019 import place_placeto_2019  # torch is slow to import
-
-    place_placeto_2019(incumbent, rng, config)
-
-
-def _place_at_once(enough: int) -> Callable[..., None]:
-    def run(incumbent: Incumbent, rng: np.random.Generator, config: OneShotConfig) -> None:
-        from placeto.placers.learned import place_at_once  # torch is slow to import
-
-        place_at_once(incumbent, rng, config, enough)
-
-    return run
+def _prepare(config: SearchConfig | PlacetoPlacerConfig) -> None:
+    _later("search.auto:prepare")()
+    if isinstance(config, PlacetoPlacerConfig) and config.fine_tune and not config.batches:
+        _later("placers.placeto:prepare")()
 
 
 PLACERS: dict[str, Placer] = {
@@ -119,40 +85,43 @@ PLACERS: dict[str, Placer] = {
         Placer(
             "auto",
             "heuristics, then a trained policy, then a search that it guides",
-            _search,
+            _later("search.auto:search"),
             anytime=True,
             config=AUTO,
-            prepare=_prepare_search,
+            prepare=_prepare,
             policies="placeto",
         ),
-        *(_heuristic(name) for name in HEURISTICS),
+        *(
+            Placer(name, heuristic.summary, partial(offer_heuristic, name=name))
+            for name, heuristic in HEURISTICS.items()
+        ),
         Placer("exact", "the best of all, proven, of up to 40 groups", place_exact, anytime=True),
         Placer(
             "annealing",
             "the search of auto without policy and levels: simulated annealing of many moves",
-            _search,
+            _later("search.auto:search"),
             anytime=True,
             config=ANNEALING,
-            prepare=_prepare_search,
+            prepare=_prepare,
         ),
         Placer(
             "colocrl",
             "a sequence-to-sequence network trained on the graph (Mirhoseini et al. 2017)",
-            _place_at_once(enough=32),
+            partial(_later("placers.learned:place_at_once"), enough=32),
             anytime=True,
             config=COLOCRL,
         ),
         Placer(
             "hierarchical",
             "a grouper and a placer trained on the graph (Mirhoseini et al. 2018)",
-            _place_at_once(enough=64),
+            partial(_later("placers.learned:place_at_once"), enough=64),
             anytime=True,
             config=HIERARCHICAL,
         ),
         Placer(
             "placeto-2019",
             "an agent trained on the graph by REINFORCE (Addanki et al. 2019)",
-            _place_placeto_2019,
+            _later("placers.placeto_2019:place_placeto_2019"),
             anytime=True,
             config=PLACETO_2019,
             policies="placeto-2019",
@@ -160,10 +129,10 @@ PLACERS: dict[str, Placer] = {
         Placer(
             "placeto",
             "a policy trained beforehand on others, then trained further on the graph",
-            _place_placeto,
+            _later("placers.placeto:place_placeto"),
             anytime=True,
             config=PLACETO,
-            prepare=_prepare_placeto,
+            prepare=_prepare,
             policies="placeto",
         ),
     )
@@ -255,8 +224,20 @@ def place(
     return incumbent.placement(method, int(seed), settings, interrupted=interrupted)
 
 
+def annealed(problem: PlacementProblem) -> Ints:
+    """(num_groups,) devices that simulated annealing finds, for Placeto to imitate at first.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C: half a search is no lesson.
+    """
+    settings = {"max_evaluations": EVALUATIONS_OF_TEACHER}
+    placement = place(problem, "annealing", math.inf, settings=settings)
+    if placement.interrupted:
+        raise KeyboardInterrupt
+    return placement.devices
+
+
 def _say_if_slow(prepare: Callable[[], None], method: str, progress: Progress) -> None:
-    """Prepares a placer, and says so if that takes long."""
     told = f"{method}: compiling, once after an installation; the budget begins after that"
     timer = Timer(SLOW_SECONDS, progress, (told,))
     timer.daemon = True

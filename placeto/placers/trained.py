@@ -38,46 +38,38 @@ def place_zero_shot(
         PlacetoError: the policy does not fit the problem.
         NotApplicable: further sweeps are asked of a policy that guides no search.
     """
-    guide = trained.agent.guide
-    if guide is not None:
-        ready_for = cache(partial(guide, trained.policy))
-        with few_groups(incumbent, COARSE_GROUPS) as (few, refine):
-            ready, single = ready_for(few.problem), _best_device(few)
-            offer_greedy(few, ready, single)
-            refine(ready_for)
-            rng, drawn = np.random.default_rng(seed), samples - 1
-            if drawn and refined:
-                starts = scattered(few.problem, single, rng, drawn)
-                offer_drawn(few, ready, starts, rng, FOUR_SWEEPS)
-            elif drawn:
-                offer_drawn(few, ready, np.tile(single, (drawn, 1)), rng)
-            refine(ready_for)
+    guide, drawn = trained.agent.guide, samples - 1
+    if guide is None:
+        if refined:
+            raise NotApplicable(
+                "further sweeps refine what a policy finds that guides; "
+                f"{trained.agent.name} does not"
+            )
+        trainer = trainer_for(incumbent, replace(trained.config, seed=seed), trained=trained)
+        trainer.roll_out(0, episodes=1, greedy=True)
+        if drawn > 0:
+            trainer.roll_out(0, episodes=drawn)
         return
-    if refined:
-        raise NotApplicable(
-            f"further sweeps refine what a policy finds that guides; {trained.agent.name} does not"
-        )
-    config = replace(trained.config, seed=seed)
-    trainer = trainer_for(incumbent, config, trained=trained)
-    trainer.roll_out(0, episodes=1, greedy=True)
-    if samples > 1:
-        trainer.roll_out(0, episodes=samples - 1)
+    ready_for = cache(partial(guide, trained.policy))
+    with few_groups(incumbent, COARSE_GROUPS) as (few, refine):
+        ready, single, rng = ready_for(few.problem), _best_device(few), np.random.default_rng(seed)
+        offer_greedy(few, ready, single)
+        refine(ready_for)
+        if drawn and refined:
+            offer_drawn(few, ready, scattered(few.problem, single, rng, drawn), rng, FOUR_SWEEPS)
+        elif drawn:
+            offer_drawn(few, ready, np.tile(single, (drawn, 1)), rng)
+        refine(ready_for)
 
 
 def place_fine_tuned(incumbent: Incumbent, trained: Trained, seed: int, placements: int) -> Trained:
     """Trains the policy further on the problem; offers what it finds before, meets, and ends with.
 
     A policy that guides is trained on many groups with several placed together, as it places them.
-
-    Args:
-        incumbent: what is offered to.
-        trained: the policy; it stays as it is.
-        seed: where the random numbers of the training start.
-        placements: how many episodes to train for, each of which ends in a placement; rounded up to
-            whole updates.
+    There are as many episodes as `placements`, in which they end, rounded up to whole updates.
 
     Returns:
-        The policy as it is after that.
+        The policy as it is after that; the one given stays as it is.
 
     Raises:
         PlacetoError: the policy does not fit the problem.
@@ -114,7 +106,6 @@ def _train(
 
 def _best_device(incumbent: Incumbent) -> Ints:
     """(num_groups,) the best single device, after all of them were offered."""
-    problem = incumbent.problem
-    singles = single_devices(problem)
+    singles = single_devices(incumbent.problem)
     outcomes = incumbent.offer_many(singles)
     return singles[np.lexsort((outcomes.step_time, ~outcomes.feasible))[0]]

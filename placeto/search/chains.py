@@ -154,7 +154,7 @@ def _take(incumbent: Incumbent, chain: Chain) -> None:
             step_time=chain.numbers[[BEST_STEP_TIME]],
             peak_memory=chain.best_peak[None],
             group_start=np.empty((1, 0)),
-            feasible=(chain.best_peak <= incumbent.problem.memory_limit).all(keepdims=True),
+            feasible=(chain.best_peak[None] <= incumbent.problem.memory_limit).all(axis=1),
         )
         incumbent.take(chain.best[None], outcomes)
         count -= 1

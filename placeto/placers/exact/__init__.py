@@ -28,25 +28,20 @@ def place_exact(incumbent: Incumbent, rng: np.random.Generator) -> None:
     Raises:
         NotApplicable: the problem is too large.
     """
-    problem = incumbent.problem
-    if _log_count(problem) > math.log(MAX_SIMULATED_OPS / problem.graph.num_ops):
-        _check_size(problem)
+    _check_size(incumbent.problem)
     offer_starts(incumbent, rng)
     incumbent.part = ""
     branch_and_bound(incumbent)
 
 
-def _log_count(problem: PlacementProblem) -> float:
-    """Logarithm of about how many placements there are, those of alike devices as one."""
-    choices = np.log(problem.allowed.sum(axis=1)).sum()
-    return float(choices) - log_symmetric_copies(problem)
-
-
 def _check_size(problem: PlacementProblem) -> None:
     ops, groups, devices = problem.graph.num_ops, problem.num_groups, problem.num_devices
+    # Logarithms of how many placements can be simulated, and of how many there are, about.
+    simulated = math.log(MAX_SIMULATED_OPS / ops) + log_symmetric_copies(problem)
+    if float(np.log(problem.allowed.sum(axis=1)).sum()) <= simulated:
+        return
     if groups <= MAX_GROUPS and ops * devices**2 <= MAX_OPS_ON_PAIRS:
         return
-    simulated = math.log(MAX_SIMULATED_OPS / ops) + log_symmetric_copies(problem)
     most = simulated / math.log(devices)
     raise NotApplicable(
         f"exact: {groups} groups of {ops:,} ops on {devices} devices are too many to prove "

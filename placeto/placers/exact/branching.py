@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.objective import overflow
+from placeto.heuristics.costs import fastest_seconds
 from placeto.placers.exact.relaxation import UNPLACED, Relaxation, bounds, relaxation_of
 from placeto.placers.exact.symmetry import interchangeable_devices
 from placeto.problem import PlacementProblem
@@ -44,8 +44,7 @@ def branch_and_bound(incumbent: Incumbent) -> None:
     """
     problem = incumbent.problem
     relaxation = relaxation_of(problem)
-    work = np.where(problem.allowed, problem.group_seconds, np.inf).min(axis=1)
-    order = np.argsort(-work, kind="stable")
+    order = np.argsort(-fastest_seconds(problem), kind="stable")
     classes = interchangeable_devices(problem)
     at_once = int(np.clip(OPS_AT_ONCE // problem.graph.num_ops, 16, 4096))
     root = np.full((1, problem.num_groups), UNPLACED)
@@ -53,14 +52,18 @@ def branch_and_bound(incumbent: Incumbent) -> None:
     try:
         while open_nodes and not incumbent.expired and not _closed(incumbent):
             nodes = _kept(incumbent, open_nodes[-1])
-            if nodes.placed == problem.num_groups:
-                children = nodes.some(np.arange(0))
-                if len(nodes.devices):
-                    incumbent.offer_many(nodes.devices)
-                    incumbent.progress(_progress_line(incumbent, open_nodes))
-            else:
+            if nodes.placed < problem.num_groups:
                 children = _children(problem, relaxation, classes, int(order[nodes.placed]), nodes)
-            open_nodes[-1:] = _parts(_kept(incumbent, children), at_once)
+                open_nodes[-1:] = _parts(_kept(incumbent, children), at_once)
+                continue
+            if len(nodes.devices):
+                incumbent.offer_many(nodes.devices)
+                incumbent.progress(
+                    f"branch and bound: {incumbent.evaluations:,} placements simulated, "
+                    f"best {format_seconds(incumbent.step_time)}, "
+                    f"none is below {format_seconds(_proven(incumbent, open_nodes))}"
+                )
+            open_nodes.pop()
     finally:
         incumbent.prove(_proven(incumbent, open_nodes))
 
@@ -76,9 +79,7 @@ def _children(
 ) -> _Nodes:
     """The nodes with one more group placed, on each device that it may be on."""
     some = []
-    used = np.stack(
-        [(nodes.devices == device).any(axis=1) for device in range(problem.num_devices)], axis=1
-    )
+    used = (nodes.devices[:, :, None] == np.arange(problem.num_devices)).any(axis=1)
     for device in np.flatnonzero(problem.allowed[group]).tolist():
         alike = np.flatnonzero((classes == classes[device])[:device])
         chosen = nodes.devices[used[:, alike].all(axis=1)]
@@ -90,9 +91,7 @@ def _children(
 
 def _kept(incumbent: Incumbent, nodes: _Nodes) -> _Nodes:
     """The nodes of which a completion could rank above the incumbent."""
-    if incumbent.peak_memory is None:
-        return nodes
-    over = overflow(incumbent.problem, incumbent.peak_memory)
+    over = incumbent.excess
     faster = nodes.seconds < incumbent.step_time * (1 - ROUNDING)
     return nodes.some(np.flatnonzero((nodes.excess < over) | ((nodes.excess == over) & faster)))
 
@@ -111,15 +110,5 @@ def _closed(incumbent: Incumbent) -> bool:
 
 def _proven(incumbent: Incumbent, open_nodes: list[_Nodes]) -> float:
     """Seconds that no feasible placement is below: neither the incumbent nor any left open."""
-    least = incumbent.step_time if incumbent.feasible else np.inf
-    for nodes in open_nodes:
-        least = min(least, float(nodes.seconds.min()))
-    return least * (1 - ROUNDING)
-
-
-def _progress_line(incumbent: Incumbent, open_nodes: list[_Nodes]) -> str:
-    return (
-        f"branch and bound: {incumbent.evaluations:,} placements simulated, "
-        f"best {format_seconds(incumbent.step_time)}, "
-        f"none is below {format_seconds(_proven(incumbent, open_nodes))}"
-    )
+    least = min((float(nodes.seconds.min()) for nodes in open_nodes), default=np.inf)
+    return min(least, incumbent.step_time if incumbent.feasible else np.inf) * (1 - ROUNDING)

@@ -63,11 +63,10 @@ def _numbers_matter(problem: PlacementProblem) -> bool:
     producer = graph.tensor_producer[graph.edge_tensor]
     leaves = p.op_group[producer] != p.op_group[graph.edge_consumer]
     sent = np.unique(graph.edge_tensor[leaves & np.isin(producer, brief)])
-    if len(sent) == 0 or len(p.bandwidth) == 0:
+    if not len(sent) or not len(p.bandwidth):
         return False
     sources = [
-        len(np.flatnonzero((p.channel_between == channel).any(axis=1)))
-        for channel in range(len(p.bandwidth))
+        (p.channel_between == channel).any(axis=1).sum() for channel in range(len(p.bandwidth))
     ]
     fastest = graph.tensor_bytes[sent].min() / p.bandwidth + p.latency
-    return max(sources) > 1 or bool(fastest.min() <= instant)
+    return bool(max(sources) > 1 or fastest.min() <= instant)
