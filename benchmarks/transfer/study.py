@@ -16,7 +16,7 @@ from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
 from placeto.models.stored import Trained, load_trained
 from placeto.placers import NotApplicable, place
-from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
+from placeto.placers.learned import place_fine_tuned, place_from_scratch, place_zero_shot
 from placeto.reports.rows import seconds
 from placeto.search.incumbent import Incumbent
 from placeto.zoo.families import SPLITS, members

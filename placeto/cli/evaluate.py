@@ -112,7 +112,7 @@ def _rows(
     report: Progress,
 ) -> Iterator[EvaluationRow]:
     """What each method finds on a problem."""
-    from placeto.placers.trained import place_fine_tuned, place_zero_shot
+    from placeto.placers.learned import place_fine_tuned, place_zero_shot
 
     seed, samples, placements = arguments.seed, arguments.samples, arguments.fine_tune
     where = f"{problem.graph.name} on {problem.cluster.name}"

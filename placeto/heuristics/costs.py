@@ -9,18 +9,6 @@ from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed
 
 
-class ForwardEdges(NamedTuple):
-    """Edges of the group graph that point along `group_order`, sorted by (source, target).
-
-    Where the group graph has cycles, the others are left out: a list schedule takes groups as
-    wholes, one after another, and cannot wait for what comes later.
-    """
-
-    source: Ints  # (num_edges,)
-    target: Ints  # (num_edges,)
-    bytes: Ints  # (num_edges,)
-
-
 class Groups(NamedTuple):
     """Groups as compiled list schedules read them."""
 
@@ -33,11 +21,15 @@ class Groups(NamedTuple):
     input_bytes: Ints  # (num_inputs,)
 
 
-def forward_edges(problem: PlacementProblem) -> ForwardEdges:
-    """The edges that point along the problem's order of groups."""
+def forward_edges(problem: PlacementProblem) -> tuple[Ints, Ints, Ints]:
+    """Those of `group_edges` that point along `group_order`.
+
+    Where the group graph has cycles, the others are left out: a list schedule takes groups as
+    wholes, one after another, and cannot wait for what comes later.
+    """
     source, target, size = problem.group_edges
     along = problem.group_position[source] < problem.group_position[target]
-    return ForwardEdges(source[along], target[along], size[along])
+    return source[along], target[along], size[along]
 
 
 def groups_of(problem: PlacementProblem) -> Groups:

@@ -5,15 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placeto.heuristics.costs import (
-    Groups,
-    fastest_devices,
-    forward_edges,
-    free_room,
-    groups_of,
-    links,
-    mean_transfer_seconds,
-)
+from placeto.heuristics import costs
 from placeto.heuristics.list_schedule import ListSchedule
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Bools, Floats, Ints
@@ -22,7 +14,7 @@ from placeto.support.jit import inner, njit
 
 
 class _Task(NamedTuple):
-    groups: Groups
+    groups: costs.Groups
     order: Ints  # (num_groups,) topological
     position: Ints  # (num_groups,) in it; the first of those that could start goes first
     preferred: Bools  # (num_groups, num_devices) of those allowed, the ones that are tried first
@@ -62,32 +54,25 @@ def earliest_start(problem: PlacementProblem, favourite: Ints | None = None) -> 
     with small communication delays").
     """
     count, devices = problem.num_groups, problem.num_devices
-    source, target, size = forward_edges(problem)
-    groups = groups_of(problem)
-    preferred = problem.allowed & fastest_devices(problem)
+    source, target, size = costs.forward_edges(problem)
+    groups = costs.groups_of(problem)
+    preferred = problem.allowed & costs.fastest_devices(problem)
     preferred = np.where(preferred.any(axis=1, keepdims=True), preferred, problem.allowed)
     patience = np.zeros(count)
     if favourite is None:
         favourite = np.full(count, -1)
     else:
         chosen = favourite[source] == target
-        patience[source[chosen]] = mean_transfer_seconds(problem, size[chosen])
+        patience[source[chosen]] = costs.mean_transfer_seconds(problem, size[chosen])
     task = _Task(
         groups, problem.group_order, problem.group_position, preferred, favourite, patience,
-        *compressed(count, source, target), *links(problem),
+        *compressed(count, source, target), *costs.links(problem),
     )  # fmt: skip
-    state = _State(
-        device_of=np.full(count, -1),
-        finish=np.zeros(count),
-        arrival=np.zeros((count, devices)),
-        waiting=np.diff(groups.input_start),
-        free=np.zeros(devices),
-        room=free_room(problem),
-        awaited=np.full(devices, -1),
-        awake=np.zeros(devices),
-    )
-    _run(task, state)
-    return ListSchedule(state.device_of, state.finish)
+    device_of, finish, arrival = np.full(count, -1), np.zeros(count), np.zeros((count, devices))
+    free, awaited, awake = np.zeros(devices), np.full(devices, -1), np.zeros(devices)
+    waiting, room = np.diff(groups.input_start), costs.free_room(problem)
+    _run(task, _State(device_of, finish, arrival, waiting, free, room, awaited, awake))
+    return ListSchedule(device_of, finish)
 
 
 @njit(cache=True)
@@ -199,7 +184,7 @@ def _is_no_choice(group: int, device: int, p: _Task, s: _State) -> bool:
 
 
 @inner(cache=True)
-def _anywhere(group: int, groups: Groups, s: _State) -> int:
+def _anywhere(group: int, groups: costs.Groups, s: _State) -> int:
     """A device for a group that no preferred one has room for."""
     chosen, roomiest, earliest = -1, -1, np.inf
     for device in range(len(s.free)):

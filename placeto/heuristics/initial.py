@@ -46,13 +46,15 @@ def initial_placement(
     return devices
 
 
-def all_on(problem: PlacementProblem, device: int) -> Ints:
-    """(num_groups,) every group on one device, as far as it may be there.
+def all_on(problem: PlacementProblem, device: int | Ints) -> Ints:
+    """(num_groups,) every group on one device, or on its own of (num_groups,), if it may be there.
 
-    A group that may not be on `device` (a pin, an op without a kernel for it) goes where it runs
-    fastest of the devices that it may be on.
+    A group that may not (a pin, an op without a kernel for it) goes where it runs fastest of the
+    devices that it may be on.
     """
-    return _where_allowed(problem, np.full(problem.num_groups, device))
+    seconds = np.where(problem.allowed, problem.group_seconds, np.inf)
+    may = problem.allowed[np.arange(problem.num_groups), device]
+    return np.where(may, device, seconds.argmin(axis=1))
 
 
 def single_devices(problem: PlacementProblem) -> Ints:
@@ -86,13 +88,7 @@ def expert_placement(problem: PlacementProblem) -> Ints:
         stages = _layers(problem, layers, len(devices))
     else:
         stages = _blocks(problem, int(devices[0]), len(devices))
-    return _where_allowed(problem, devices[stages])
-
-
-def _where_allowed(problem: PlacementProblem, wanted: Ints) -> Ints:
-    seconds = np.where(problem.allowed, problem.group_seconds, np.inf)
-    may = problem.allowed[np.arange(problem.num_groups), wanted]
-    return np.where(may, wanted, seconds.argmin(axis=1))
+    return all_on(problem, devices[stages])
 
 
 def _blocks(problem: PlacementProblem, device: int, count: int) -> Ints:

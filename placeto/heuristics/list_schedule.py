@@ -22,6 +22,7 @@ class _Channels(NamedTuple):
     bandwidth: Floats  # (num_channels,) bytes/s
     latency: Floats  # (num_channels,) s
     overhead: Floats  # (num_channels,) s
+    queues: bool  # whether each carries one transfer after another
 
 
 class _Gaps(NamedTuple):
@@ -41,32 +42,29 @@ def list_schedule(
     group's parameters and outputs are considered; where none has, the one with the most room is
     taken. Groups with no choice take their room before all others.
 
-    Args:
-        problem: what is placed.
-        order: (num_groups,) the groups, each after those that it reads from.
-        insertion: whether a group may run in an idle time between two that were placed before.
-        queues: whether a channel carries the transfers that it is given one after another; else
-            none hinders another.
+    The order is of (num_groups,) groups, each after those that it reads from. With `insertion` a
+    group may run in an idle time between two that were placed before; with `queues` a channel
+    carries the transfers that it is given one after another, else none hinders another.
     """
     p, groups = problem.arrays, groups_of(problem)
-    channels = _Channels(p.channel_between, p.bandwidth, p.latency, p.overhead)
-    return ListSchedule(*_place(order, groups, channels, free_room(problem), insertion, queues))
+    channels = _Channels(p.channel_between, p.bandwidth, p.latency, p.overhead, queues)
+    schedule = ListSchedule(np.zeros(problem.num_groups, dtype=np.int64), np.zeros(len(order)))
+    _place(order, groups, channels, free_room(problem), insertion, schedule)
+    return schedule
 
 
 @njit(cache=True)
 def _place(
-    order: Ints, groups: Groups, channels: _Channels, room: Ints, insertion: bool, queues: bool
-) -> tuple[Ints, Floats]:
+    order: Ints, groups: Groups, channels: _Channels, room: Ints, insertion: bool, s: ListSchedule
+) -> None:
     num_groups, num_devices = groups.allowed.shape
     shape = num_devices, num_groups + 1 if insertion else 1
     gaps = _Gaps(np.zeros(shape), np.full(shape, np.inf), np.ones(num_devices, np.int64))
     channel_free = np.zeros(len(channels.bandwidth))
-    finish = np.zeros(num_groups)
-    device_of = np.zeros(num_groups, np.int64)
     for group in order:
         begin, end = groups.input_start[group], groups.input_start[group + 1]
         sources, sizes = groups.input_source[begin:end], groups.input_bytes[begin:end]
-        by_finish = _by_finish(sources, finish)
+        by_finish = _by_finish(sources, s.finish)
         sources, sizes = sources[by_finish], sizes[by_finish]
         candidates = np.flatnonzero(groups.allowed[group])
         if not groups.fixed[group]:
@@ -75,25 +73,22 @@ def _place(
             candidates = fitting if len(fitting) else candidates[roomiest : roomiest + 1]
         chosen, chosen_gap, begun, earliest = candidates[0], 0, 0.0, np.inf
         for device in candidates:
-            there = _transferred(
-                device, sources, sizes, finish, device_of, channels, queues, channel_free.copy()
-            )
+            there = _transferred(device, sources, sizes, s, channels, channel_free.copy())
             seconds = groups.seconds[group, device]
             gap = _first_gap(gaps, device, there, seconds)
             begin_here = max(there, gaps.start[device, gap])
             if begin_here + seconds < earliest:
                 chosen, chosen_gap = device, gap
                 begun, earliest = begin_here, begin_here + seconds
-        device_of[group] = chosen
-        _transferred(chosen, sources, sizes, finish, device_of, channels, queues, channel_free)
-        finish[group] = earliest
+        s.devices[group] = chosen
+        _transferred(chosen, sources, sizes, s, channels, channel_free)
+        s.finish[group] = earliest
         if insertion:
             _fill(gaps, chosen, chosen_gap, begun, earliest)
         else:
             gaps.start[chosen, 0] = earliest
         if not groups.fixed[group]:
             room[chosen] -= groups.memory[group]
-    return device_of, finish
 
 
 @inner(cache=True)
@@ -147,24 +142,17 @@ def _fill(gaps: _Gaps, device: int, gap: int, begin: float, finish: float) -> No
 
 @inner(cache=True)
 def _transferred(
-    device: int,
-    sources: Ints,
-    sizes: Ints,
-    finish: Floats,
-    device_of: Ints,
-    channels: _Channels,
-    queues: bool,
-    channel_free: Floats,
+    device: int, sources: Ints, sizes: Ints, s: ListSchedule, channels: _Channels, free: Floats
 ) -> float:
-    """When the tensors of `sources` are on a device; books the transfers in `channel_free`."""
+    """When the tensors of `sources` are on a device; books the transfers in `free` channels."""
     latest = 0.0
     for source, size in zip(sources, sizes):  # noqa: B905 (numba knows no strict)
-        there = finish[source]
-        if device_of[source] != device:
-            channel = channels.between[device_of[source], device]
-            begin = max(there, channel_free[channel]) if queues else there
+        there = s.finish[source]
+        if s.devices[source] != device:
+            channel = channels.between[s.devices[source], device]
+            begin = max(there, free[channel]) if channels.queues else there
             sent = begin + size / channels.bandwidth[channel]
-            channel_free[channel] = sent + channels.overhead[channel]
+            free[channel] = sent + channels.overhead[channel]
             there = sent + channels.latency[channel]
         latest = max(latest, there)
     return latest

@@ -25,17 +25,13 @@ class PartitionGraph:
 
 
 def partition_graph(problem: PlacementProblem, devices: Ints) -> tuple[PartitionGraph, Ints]:
-    """The groups as vertices, what they exchange as edges.
+    """The groups as vertices, what they exchange as edges, for parts on (n,) devices.
 
     A vertex's weight is its group's work: seconds on the fastest of the devices that it may be on,
     times that device's speed (`device_speeds`). An edge's weight is the bytes that its two groups
     exchange in both directions. Both are scaled so that they add up to 2**28, bytes only if they
     add up to more, and rounded to whole numbers. What would be 0 is 1: partitioners take no edges
     without weight, and no graph whose vertices weigh nothing.
-
-    Args:
-        problem: what is placed.
-        devices: (n,) numbers of the devices that the parts are for.
 
     Returns:
         The graph, and the (num_vertices,) groups that its vertices are: those that may be on one

@@ -14,7 +14,7 @@ from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable, PlacetoError
 
-IMBALANCE = 0.01  # Scotch's own
+IMBALANCE = 0.01  # of a part above its share, where vertices are small: Scotch's own
 SPEED_OF_FASTEST = 1000
 SHORTEST_DISTANCE = 100
 MAX_RATIO = 100  # of the longest distance to the shortest
@@ -28,9 +28,6 @@ def mapped_everywhere(problem: PlacementProblem, rng: np.random.Generator) -> In
     A baseline of ColocRL (Mirhoseini et al. 2017, arXiv:1706.04972, section 4.1); Scotch by
     Pellegrini & Roman (1996, "Scotch: a software package for static mapping by dual recursive
     bipartitioning of process and architecture graphs"). See `mapped`.
-
-    Raises:
-        NotApplicable: pyscotch is not installed.
     """
     return mapped(problem, np.arange(problem.num_devices), int(rng.integers(MAX_SEED)))
 
@@ -39,10 +36,7 @@ def mapped_without_cpus(problem: PlacementProblem, rng: np.random.Generator) -> 
     """(num_groups,) the same as `mapped_everywhere` without the CPUs, as in ColocRL.
 
     Only groups that may be nowhere else are on a CPU. On a cluster without a CPU the two are the
-    same.
-
-    Raises:
-        NotApplicable: pyscotch is not installed, or all devices are CPUs.
+    same; where all devices are CPUs it is `NotApplicable`.
     """
     devices = np.flatnonzero([device.kind != "cpu" for device in problem.cluster.devices])
     if not len(devices):
@@ -54,7 +48,7 @@ def mapped_without_cpus(problem: PlacementProblem, rng: np.random.Generator) -> 
 
 
 def mapped(problem: PlacementProblem, devices: Ints, seed: int) -> Ints:
-    """Maps the groups onto some of the devices by Scotch.
+    """(num_groups,) devices by Scotch, some of the cluster's, given by (n,) rising numbers.
 
     Vertices and edges are weighted as by `partition_graph`. The architecture is a complete graph
     of the devices (a `deco 2` of Scotch). A device's weight is its speed, of which its share of the
@@ -62,15 +56,11 @@ def mapped(problem: PlacementProblem, devices: Ints, seed: int) -> Ints:
     the mean edge's bytes take between them, the mean of both directions: 100 for the shortest, and
     for all below a hundredth of the longest. Both are rounded to whole numbers. Groups that only
     one of the devices can take are fixed there; those that some can take and Scotch puts elsewhere
-    move afterwards (see `moved_where_allowed`). Scotch knows no limits of memory.
+    move afterwards (see `moved_where_allowed`); those that none can take are on other devices.
+    Scotch knows no limits of memory.
 
-    Args:
-        problem: what is placed.
-        devices: (n,) numbers of the devices, rising.
-        seed: of Scotch's random numbers.
-
-    Returns:
-        (num_groups,) devices; groups that may be on none of those given are on others.
+    Raises:
+        NotApplicable: pyscotch is not installed.
     """
     graph, groups = partition_graph(problem, devices)
     placed = problem.allowed.argmax(axis=1)
@@ -80,16 +70,14 @@ def mapped(problem: PlacementProblem, devices: Ints, seed: int) -> Ints:
     allowed = problem.allowed[np.ix_(groups, devices)]
     fixed = np.where(allowed.sum(axis=1) == 1, allowed.argmax(axis=1), FREE)
     machine = _architecture(problem, devices)
-    placed[groups] = devices[scotch_parts(graph, machine, fixed, seed, IMBALANCE)]
+    placed[groups] = devices[scotch_parts(graph, machine, fixed, seed)]
     return moved_where_allowed(problem, placed)
 
 
-def scotch_parts(
-    graph: PartitionGraph, machine: PartitionGraph, fixed: Ints, seed: int, imbalance: float
-) -> Ints:
-    """Maps a graph onto an architecture: little edge weight times distance, balanced work.
+def scotch_parts(graph: PartitionGraph, machine: PartitionGraph, fixed: Ints, seed: int) -> Ints:
+    """(num_vertices,) parts of a graph on an architecture: little weight times distance, balanced.
 
-    One thread does it: with more, neither the seed nor Scotch's option for deterministic results
+    One thread maps it: with more, neither the seed nor Scotch's option for deterministic results
     makes two runs the same.
 
     Args:
@@ -98,10 +86,6 @@ def scotch_parts(
             in the machine's; edge weights are distances.
         fixed: (num_vertices,) the part that a vertex must be in, -1 for any.
         seed: of Scotch's random numbers.
-        imbalance: by what fraction a part may be above its share, where vertices are small.
-
-    Returns:
-        (num_vertices,) part of each vertex.
 
     Raises:
         NotApplicable: pyscotch is not installed, or finds no Scotch.
@@ -147,7 +131,7 @@ def scotch_parts(
         # With SCOTCH_archBuild free vertices flee the fixed ones that they should be with (7.0.13).
         call("archBuild2", architecture, build(machine), number(0), None)
         counted = number(len(machine.vertex_weight))
-        call("stratGraphMapBuild", strategy, number(0), counted, imbalance)
+        call("stratGraphMapBuild", strategy, number(0), counted, IMBALANCE)
         call("graphMapFixed", build(graph), architecture, strategy, _pointer(scotch, parts))
     return parts.astype(np.int64)
 
@@ -160,8 +144,7 @@ def _library() -> ModuleType:
         raise NotApplicable(
             f"scotch and mincut need pyscotch ({error}); pip install 'placeto[solvers]'"
         ) from error
-    library: ModuleType = libscotch
-    return library
+    return libscotch
 
 
 def _pointer(scotch: ModuleType, column: Any) -> Any:

@@ -50,12 +50,7 @@ def device_map(
 
 
 def check_device_map(problem: PlacementProblem) -> None:
-    """Makes sure, before a placement is searched for, that modules and devices have names.
-
-    Raises:
-        PlacetoError: the graph is of no PyTorch module, a device has no name in PyTorch, or two
-            have the same.
-    """
+    """Raises what `device_map` would for any placement, before one is searched for."""
     _modules(problem.graph)
     cluster = problem.cluster
     _named(cluster, range(cluster.num_devices), torch_devices(cluster))
@@ -89,11 +84,8 @@ def torch_devices(
 ) -> dict[str, TorchDevice]:
     """PyTorch's names of a cluster's devices, of those that have one.
 
-    Those given, device -> name, come first. Devices with a name of PyTorch's keep it; other GPUs
-    are numbered as in their `tensorflow` names.
-
-    Raises:
-        PlacetoError: a name for a device that is not there.
+    Those given, device -> name, come first (`PlacetoError` if there is no such device). Devices
+    with a name of PyTorch's keep it; other GPUs are numbered as in their `tensorflow` names.
     """
     found: dict[str, TorchDevice] = {}
     for device in cluster.devices:

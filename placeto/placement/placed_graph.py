@@ -26,11 +26,7 @@ def placed_graph_def(graph_def: GraphDef, op_devices: Mapping[str, str]) -> Grap
 
     Ops that were not placed, such as initializers, go where the variable is whose handle they
     take, or else with an op that consumes what they produce; what is then left (an op that only
-    waits for others) goes with an op that it waits for.
-
-    Args:
-        graph_def: with the ops that were placed, and maybe others.
-        op_devices: op name -> TensorFlow's name of its device.
+    waits for others) goes with an op that it waits for. Devices have TensorFlow's names.
 
     Raises:
         PlacetoError: the graph lacks an op that was placed.

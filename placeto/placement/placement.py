@@ -74,12 +74,8 @@ class Placement:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Placement):
             return NotImplemented
-        return (
-            self.method == other.method
-            and self.seed == other.seed
-            and self.settings == other.settings
-            and np.array_equal(self.devices, other.devices)
-        )
+        mine, theirs = ((each.method, each.seed, each.settings) for each in (self, other))
+        return mine == theirs and np.array_equal(self.devices, other.devices)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -39,11 +39,7 @@ class Configurable:
         return {name: getattr(self.default, name) for name in names if name not in self.fixed}
 
     def configured(self, settings: Mapping[str, object]) -> Any:
-        """The configuration with other settings.
-
-        Raises:
-            PlacetoError: no such setting, a value of another type, or one that makes no sense.
-        """
+        """The configuration with other settings; `PlacetoError` where these cannot be."""
         for name, value in settings.items():
             options = self._options(name)
             if not any(_is_a(value, option) for option in options):
@@ -52,11 +48,7 @@ class Configurable:
         return replace(self.default, **settings)
 
     def read(self, name: str, text: str) -> object:
-        """A setting's value from text: as its type writes it, else the text itself.
-
-        Raises:
-            PlacetoError: there is no such setting.
-        """
+        """A setting's value from text: as its type writes it, else the text itself."""
         for option in self._options(name):
             if option is NoneType and text == "none":
                 return None
@@ -68,7 +60,7 @@ class Configurable:
         return text
 
     def _options(self, name: str) -> list[Any]:
-        """Types and strings that a setting's value is one of."""
+        """Types and strings that a setting's value is one of; `PlacetoError` if it is none."""
         if name not in self.settings:
             known = ", ".join(self.settings)
             raise PlacetoError(f"there is no setting {name!r}; settings: {known}")

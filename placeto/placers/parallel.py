@@ -38,11 +38,8 @@ def place_all(
     A worker that dies is replaced, and its search begun again. Where there are fewer cores than
     workers, searches share them, and find less in the same seconds.
 
-    Args:
-        searches: what to find.
-        workers: how many Ray workers.
-        address: of a Ray cluster, or `auto`; None for this machine.
-        progress: told of every search that is over, and of workers that die, in a line.
+    The address is that of a Ray cluster, or `auto`; None is this machine. Every search that is
+    over, and every worker that dies, is told in a line.
 
     Yields:
         The number of each search and its placement, as they are over; `NotApplicable` where its

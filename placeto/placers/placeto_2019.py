@@ -10,12 +10,11 @@ import numpy as np
 
 from placeto.heuristics.initial import random_placement
 from placeto.models.stored import Trained, load_trained
+from placeto.placers import learned
 from placeto.placers.configs import Placeto2019PlacerConfig
-from placeto.placers.learned import BudgetSpent, how_many_trainings, train_until_spent, trainer_for
-from placeto.placers.trained import place_zero_shot
 from placeto.search.incumbent import Incumbent
+from placeto.search.repair import offer_heuristic
 from placeto.search.settings import NO_POLICY
-from placeto.search.starts import offer_heuristic
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
@@ -48,32 +47,24 @@ def place_placeto_2019(
         PlacetoError: more groups than an episode can go through in reasonable time, or a policy
             that does not fit the problem.
     """
-    problem = incumbent.problem
-    check_size(problem)
+    check_size(incumbent.problem)
     config = replace(config, seed=int(rng.integers(2**31)))
-    trained = None if config.policy == NO_POLICY else _read(config.policy)
-    with contextlib.suppress(BudgetSpent):
+    trained = None if config.policy == NO_POLICY else load_trained(config.policy)
+    if trained is not None and trained.agent.name != "placeto-2019":
+        raise PlacetoError(
+            f"{config.policy}: is a policy of {trained.agent.name}; placeto-2019 takes one of "
+            "`placeto train --agent placeto-2019`"
+        )
+    with contextlib.suppress(learned.BudgetSpent):
         if trained is not None:
-            place_zero_shot(incumbent, trained, config.seed)
+            learned.place_zero_shot(incumbent, trained, config.seed)
         if config.initial_placement != "best":
-            train_until_spent(incumbent, config, 1, trained)
+            learned.train_until_spent(incumbent, config, trained, several=False)
             return
         for name in STARTS:
             offer_heuristic(incumbent, rng, name)
-        trainings = 1 if trained is not None else how_many_trainings(problem.num_groups)
         train = partial(_train_and_improve, start=incumbent.best)
-        train_until_spent(incumbent, config, trainings, trained, train)
-
-
-def _read(source: str) -> Trained:
-    """A policy of the same agent."""
-    trained = load_trained(source)
-    if trained.agent.name != "placeto-2019":
-        raise PlacetoError(
-            f"{source}: is a policy of {trained.agent.name}; placeto-2019 takes one of `placeto "
-            "train --agent placeto-2019`"
-        )
-    return trained
+        learned.train_until_spent(incumbent, config, trained, train)
 
 
 def _train_and_improve(
@@ -98,7 +89,7 @@ def _train_and_improve(
         entropy_bonus=max(ENOUGH_GROUPS / problem.num_groups, 1) ** 1.5 * config.entropy_bonus,
         initial_placement="first",  # every episode is told where it starts
     )
-    trainer = trainer_for(incumbent, config, start, trained)
+    trainer = learned.trainer_for(incumbent, config, start, trained)
     while (spent := incumbent.seconds - begin) < training_seconds:
         if trainer.updates and trainer.updates % UPDATES_A_START == 0:
             trainer.start_from(0, incumbent.best)

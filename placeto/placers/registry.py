@@ -13,21 +13,12 @@ import numpy as np
 
 from placeto.heuristics.table import HEURISTICS
 from placeto.placement import Placement
-from placeto.placers.configs import (
-    ANNEALING,
-    AUTO,
-    COLOCRL,
-    HIERARCHICAL,
-    PLACETO,
-    PLACETO_2019,
-    Configurable,
-    PlacetoPlacerConfig,
-)
-from placeto.placers.exact import place_exact
+from placeto.placers import configs
+from placeto.placers.exact.branching import place_exact
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Clock, Incumbent
+from placeto.search.repair import offer_heuristic
 from placeto.search.settings import SearchConfig
-from placeto.search.starts import offer_heuristic
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.interrupts import interrupts
@@ -49,9 +40,8 @@ class Placer:
             has one.
         anytime: whether it uses the whole budget; else it ends by itself.
         config: its configuration, if it has one.
-        prepare: compiles what it runs, before the budget begins: the first time after an
-            installation that takes longer than many a budget. Its argument is the configuration.
-            None if there is nothing to compile.
+        prepare: compiles what it runs, if anything, before the budget begins: the first time after
+            an installation that takes longer than many a budget. Takes the configuration.
         policies: the agent whose policies it begins with, if it does with any.
     """
 
@@ -59,35 +49,32 @@ class Placer:
     summary: str
     run: Callable[..., None]
     anytime: bool = False
-    config: Configurable | None = None
+    config: configs.Configurable | None = None
     prepare: Callable[..., None] | None = None
     policies: str | None = None
 
 
-def _later(function: str) -> Callable[..., None]:
-    """`module:function`, imported once it is called: torch and numba's code take long to load."""
-
-    def call(*arguments: Any, **options: Any) -> None:
-        resolve_name(f"placeto.{function}")(*arguments, **options)
-
-    return call
+def _call(function: str, *arguments: Any, **options: Any) -> None:
+    """Calls `module:function`, imported only by now: torch and numba's code take long to load."""
+    resolve_name(f"placeto.{function}")(*arguments, **options)
 
 
-def _prepare(config: SearchConfig | PlacetoPlacerConfig) -> None:
-    _later("search.auto:prepare")()
-    if isinstance(config, PlacetoPlacerConfig) and config.fine_tune and not config.batches:
-        _later("placers.placeto:prepare")()
+def _prepare(config: SearchConfig | configs.PlacetoPlacerConfig) -> None:
+    _call("search.auto:prepare")
+    if isinstance(config, configs.PlacetoPlacerConfig) and config.fine_tune and not config.batches:
+        _call("placers.placeto:prepare")
 
+
+_anytime = partial(Placer, anytime=True)
 
 PLACERS: dict[str, Placer] = {
     placer.name: placer
     for placer in (
-        Placer(
+        _anytime(
             "auto",
             "heuristics, then a trained policy, then a search that it guides",
-            _later("search.auto:search"),
-            anytime=True,
-            config=AUTO,
+            partial(_call, "search.auto:search"),
+            config=configs.AUTO,
             prepare=_prepare,
             policies="placeto",
         ),
@@ -95,43 +82,38 @@ PLACERS: dict[str, Placer] = {
             Placer(name, heuristic.summary, partial(offer_heuristic, name=name))
             for name, heuristic in HEURISTICS.items()
         ),
-        Placer("exact", "the best of all, proven, of up to 40 groups", place_exact, anytime=True),
-        Placer(
+        _anytime("exact", "the best of all, proven, of up to 40 groups", place_exact),
+        _anytime(
             "annealing",
             "the search of auto without policy and levels: simulated annealing of many moves",
-            _later("search.auto:search"),
-            anytime=True,
-            config=ANNEALING,
+            partial(_call, "search.auto:search"),
+            config=configs.ANNEALING,
             prepare=_prepare,
         ),
-        Placer(
+        _anytime(
             "colocrl",
             "a sequence-to-sequence network trained on the graph (Mirhoseini et al. 2017)",
-            partial(_later("placers.learned:place_at_once"), enough=32),
-            anytime=True,
-            config=COLOCRL,
+            partial(_call, "placers.learned:place_at_once", enough=32),
+            config=configs.COLOCRL,
         ),
-        Placer(
+        _anytime(
             "hierarchical",
             "a grouper and a placer trained on the graph (Mirhoseini et al. 2018)",
-            partial(_later("placers.learned:place_at_once"), enough=64),
-            anytime=True,
-            config=HIERARCHICAL,
+            partial(_call, "placers.learned:place_at_once", enough=64),
+            config=configs.HIERARCHICAL,
         ),
-        Placer(
+        _anytime(
             "placeto-2019",
             "an agent trained on the graph by REINFORCE (Addanki et al. 2019)",
-            _later("placers.placeto_2019:place_placeto_2019"),
-            anytime=True,
-            config=PLACETO_2019,
+            partial(_call, "placers.placeto_2019:place_placeto_2019"),
+            config=configs.PLACETO_2019,
             policies="placeto-2019",
         ),
-        Placer(
+        _anytime(
             "placeto",
             "a policy trained beforehand on others, then trained further on the graph",
-            _later("placers.placeto:place_placeto"),
-            anytime=True,
-            config=PLACETO,
+            partial(_call, "placers.placeto:place_placeto"),
+            config=configs.PLACETO,
             prepare=_prepare,
             policies="placeto",
         ),
@@ -140,11 +122,7 @@ PLACERS: dict[str, Placer] = {
 
 
 def find_placer(method: str) -> Placer:
-    """The placer of a name.
-
-    Raises:
-        PlacetoError: there is none.
-    """
+    """The placer of a name; `PlacetoError` if there is none."""
     if method not in PLACERS:
         raise PlacetoError(f"no placer is called {method!r}; placers: {', '.join(PLACERS)}")
     return PLACERS[method]
@@ -155,12 +133,8 @@ def with_policy() -> list[str]:
     return [placer.name for placer in PLACERS.values() if placer.policies is not None]
 
 
-def find_config(method: str) -> Configurable:
-    """The configuration of a placer.
-
-    Raises:
-        PlacetoError: no placer of the name, or one without settings.
-    """
+def find_config(method: str) -> configs.Configurable:
+    """The configuration of a placer; `PlacetoError` if there is none, or it has no settings."""
     config = find_placer(method).config
     if config is None:
         others = ", ".join(placer.name for placer in PLACERS.values() if placer.config is not None)
@@ -206,7 +180,14 @@ def place(
     config = find_config(method) if settings else placer.config
     arguments = () if config is None else (config.configured(settings),)
     if placer.prepare is not None:
-        _say_if_slow(partial(placer.prepare, *arguments), method, progress)
+        told = f"{method}: compiling, once after an installation; the budget begins after that"
+        timer = Timer(SLOW_SECONDS, progress, (told,))
+        timer.daemon = True
+        timer.start()
+        try:
+            placer.prepare(*arguments)
+        finally:
+            timer.cancel()
     incumbent = Incumbent(problem, budget_seconds, progress, clock)
     interrupted = False
     try:
@@ -225,24 +206,9 @@ def place(
 
 
 def annealed(problem: PlacementProblem) -> Ints:
-    """(num_groups,) devices that simulated annealing finds, for Placeto to imitate at first.
-
-    Raises:
-        KeyboardInterrupt: after Ctrl-C: half a search is no lesson.
-    """
+    """(num_groups,) devices that simulated annealing finds, for Placeto to imitate at first."""
     settings = {"max_evaluations": EVALUATIONS_OF_TEACHER}
     placement = place(problem, "annealing", math.inf, settings=settings)
     if placement.interrupted:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt  # half a search is no lesson
     return placement.devices
-
-
-def _say_if_slow(prepare: Callable[[], None], method: str, progress: Progress) -> None:
-    told = f"{method}: compiling, once after an installation; the budget begins after that"
-    timer = Timer(SLOW_SECONDS, progress, (told,))
-    timer.daemon = True
-    timer.start()
-    try:
-        prepare()
-    finally:
-        timer.cancel()

@@ -12,11 +12,10 @@ from placeto.heuristics.initial import single_devices
 from placeto.models.placeto.play import CompiledPolicy
 from placeto.problem import PlacementProblem
 from placeto.search.chains import anneal, unguided
-from placeto.search.coarser import coarser_incumbent
-from placeto.search.incumbent import Incumbent
+from placeto.search.incumbent import Incumbent, coarser_incumbent
 from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, stored
+from placeto.search.repair import offer_starts
 from placeto.search.settings import NO_POLICY, SearchConfig
-from placeto.search.starts import offer_starts
 from placeto.support.errors import PlacetoError
 from placeto.zoo.synthetic import synthetic_graph
 
@@ -31,19 +30,15 @@ def search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig)
     The best device, the expert's placement, earliest finish and HEFT; the policy's greedy sweeps
     from the fastest device, whether or not it has the memory, and some whose devices are drawn;
     then the chains of `anneal`, from the best of these. It is never worse than the heuristics and
-    the greedy sweeps, as far as the budget lets these begin and end. What found the best placement
-    is `incumbent.found_by`.
+    the greedy sweeps, as far as the budget lets these begin and end.
 
     Where there are many groups, after the heuristics all of this is first done with fewer, of
     several groups each, and with fewer still before that, as multilevel partitioners do (Karypis &
     Kumar 1998): moves of single groups would take long to get anywhere, and sweeps of the policy,
     which has learned with few groups, would find less. Then the chains go on with the groups as
-    they are, less hot.
+    they are, less hot. Without a policy and fewer groups it is simulated annealing alone.
 
-    Without a policy and fewer groups it is simulated annealing alone.
-
-    Raises:
-        PlacetoError: there is no such policy.
+    Raises `PlacetoError` if there is no such policy.
     """
     if not offer_starts(incumbent, rng, max_evaluations=config.max_evaluations):
         return

@@ -12,16 +12,8 @@ from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.placeto.scoring import Weights
 from placeto.objective import overflow_so_far, rank, search_cost, search_costs
 from placeto.problem import PlacementProblem
+from placeto.search import moves
 from placeto.search.incumbent import Incumbent
-from placeto.search.moves import NUM_MOVES, Neighbourhood, neighbourhood, propose
-from placeto.search.proposals import (
-    GUIDED,
-    NUM_KINDS,
-    draw_kind,
-    forget,
-    no_opinion,
-    propose_guided,
-)
 from placeto.search.settings import SearchConfig
 from placeto.simulation import Outcomes
 from placeto.simulation.compiled import Buffers, Compiled
@@ -69,14 +61,16 @@ class ChainTask(NamedTuple):
 
     compiled: Compiled
     guide: CompiledPolicy  # its table is empty where there is no policy
-    space: Neighbourhood
+    space: moves.Neighbourhood
     scale: float  # s, in which memory over the limit is reckoned
 
 
-def new_chain(devices: Ints, peak: Ints, step_time: float, cost: float, over: float) -> Chain:
-    """A chain that starts from a placement of so many seconds, which is so many bytes over."""
-    numbers = np.array([cost, rank(step_time, over), step_time, 0.0])
-    tried, gained = np.zeros(NUM_KINDS), np.zeros(NUM_KINDS)
+def new_chain(incumbent: Incumbent, scale: float) -> Chain:
+    """A chain that starts from the best placement so far."""
+    devices, peak, step_time = incumbent.best, incumbent.peak_memory, incumbent.step_time
+    assert peak is not None
+    numbers = np.array([_cost(incumbent, scale), rank(step_time, incumbent.excess), step_time, 0.0])
+    tried, gained = np.zeros(moves.NUM_KINDS), np.zeros(moves.NUM_KINDS)
     return Chain(devices.copy(), devices.copy(), peak.copy(), numbers, tried, gained)
 
 
@@ -91,7 +85,7 @@ def anneal(
     at, in between.
     """
     problem = incumbent.problem
-    space = neighbourhood(problem)
+    space = moves.neighbourhood(problem)
     if len(space.movable) <= 1:  # every placement is among the starts
         return
     scale = incumbent.step_time or 1.0
@@ -99,7 +93,7 @@ def anneal(
     task = ChainTask(compiled(problem).compiled, guide, space, scale)
     count = config.chains or (get_num_threads() if config.max_evaluations is None else USUAL_CHAINS)
     workers = [
-        (_chain_of(incumbent, scale), buffers(task.compiled, 2), draws)
+        (new_chain(incumbent, scale), buffers(task.compiled, 2), draws)
         for draws in rng.spawn(count)
     ]
     limit = config.max_evaluations
@@ -154,18 +148,11 @@ def _take(incumbent: Incumbent, chain: Chain) -> None:
             step_time=chain.numbers[[BEST_STEP_TIME]],
             peak_memory=chain.best_peak[None],
             group_start=np.empty((1, 0)),
-            feasible=(chain.best_peak[None] <= incumbent.problem.memory_limit).all(axis=1),
+            feasible=np.array([(chain.best_peak <= incumbent.problem.memory_limit).all()]),
         )
         incumbent.take(chain.best[None], outcomes)
         count -= 1
     incumbent.evaluations += count
-
-
-def _chain_of(incumbent: Incumbent, scale: float) -> Chain:
-    """One that starts from the best placement so far."""
-    assert incumbent.peak_memory is not None
-    cost, step_time = _cost(incumbent, scale), incumbent.step_time
-    return new_chain(incumbent.best, incumbent.peak_memory, step_time, cost, incumbent.excess)
 
 
 def _cost(incumbent: Incumbent, scale: float) -> float:
@@ -193,7 +180,7 @@ def run_chain(
     memory_limit = task.guide.group_index.memory_limit
     whole = max(task.guide.group_index.group_memory.sum(), 1)
     num_groups, num_devices = space.allowed.shape
-    kinds = NUM_KINDS if len(task.guide.table) else NUM_MOVES
+    kinds = moves.NUM_KINDS if len(task.guide.table) else moves.NUM_MOVES
     numbers = chain.numbers
     ints, longs, reals = states
     s = view(c, ints[0], longs[0], reals[0])
@@ -203,18 +190,18 @@ def run_chain(
     # When the present placement, and what is proposed, have so many ops behind them.
     clocks, others = np.empty(LOOKS), np.full(LOOKS, np.inf)
     candidate = np.empty(num_groups, np.int64)
-    opinion = no_opinion(num_groups, num_devices)
+    opinion = moves.no_opinion(num_groups, num_devices)
     raced_cost(c, chain.present, s, memory_limit, scale, whole, np.inf, others, 0.0, clocks)
     step_time = read(s, peak, nothing)
     for _ in range(proposals):
-        kind = draw_kind(chain.tried, chain.gained, kinds, EVENLY, rng)
+        kind = moves.draw_kind(chain.tried, chain.gained, kinds, EVENLY, rng)
         copy(chain.present, candidate)
-        if kind < NUM_MOVES:
-            propose(space, candidate, kind, rng)
+        if kind < moves.NUM_MOVES:
+            moves.propose(space, candidate, kind, rng)
         else:
-            propose_guided(
-                c, task.guide, space, s, step_time, peak, opinion, GUIDED[kind - NUM_MOVES],
-                candidate, rng,
+            moves.propose_guided(
+                c, task.guide, space, s, step_time, peak, opinion,
+                moves.GUIDED[kind - moves.NUM_MOVES], candidate, rng,
             )  # fmt: skip
         if same(candidate, chain.present):
             continue
@@ -237,7 +224,7 @@ def run_chain(
         s, t = t, s
         clocks, others = others, clocks
         step_time = read(s, peak, nothing)
-        forget(opinion)
+        opinion.known[:] = opinion.surveyed[0] = False  # what was asked is of another schedule
         numbers[COST] = cost
         copy(candidate, chain.present)
         found = rank(step_time, overflow_so_far(s, memory_limit))
@@ -279,20 +266,11 @@ def raced_cost(
     """What a placement costs, as `search_cost` has it; infinite if that is above a limit.
 
     The simulation is given up as soon as it is above the limit, or so far behind another one that
-    it will hardly end below: by more than `behind` seconds. Unless the cost is infinite, `s` is at
-    the end of the step.
+    it will hardly end below: by more than `behind` seconds. Else `s` is at the end of the step.
+    For `scale` and `whole` see `search_cost`.
 
-    Args:
-        c: the compiled problem.
-        devices: (num_groups,) the placement.
-        s: where it is simulated.
-        memory_limit: (num_devices,) bytes.
-        scale: seconds that memory over the limit is reckoned in.
-        whole: bytes of the graph.
-        limit: seconds.
-        pace: (LOOKS,) when the other had as many ops behind it; infinite where nothing is given up.
-        behind: seconds.
-        clocks: (LOOKS,) filled with when this one has, so far as it gets.
+    Two arrays, (LOOKS,) in seconds, have when so many ops are behind: `pace` of the other, infinite
+    where nothing is given up, and `clocks` of this one, filled so far as it gets.
     """
     num_kept = len(c.missing)
     begin(c, devices, s)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
+from numpy.random import Generator
 
 from placeto.envs.features.groups import group_graph
 from placeto.envs.features.pairs import group_index
@@ -14,8 +15,7 @@ from placeto.models.placeto.scoring import embedding_of, weights_of
 from placeto.models.placeto.stored import read_placeto
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
-from placeto.search.coarser import coarser_incumbent
-from placeto.search.incumbent import Incumbent
+from placeto.search.incumbent import Incumbent, coarser_incumbent
 from placeto.support.arrays import Floats, Ints
 
 MEMORY_PENALTY = 2.0  # s a GiB
@@ -86,22 +86,15 @@ def offer_drawn(
     incumbent: Incumbent,
     ready: CompiledPolicy,
     starts: Ints,
-    rng: np.random.Generator,
+    rng: Generator,
     draws: Sequence[float] = ONE_SWEEP,
     later: bool = False,
 ) -> None:
     """Offers the best placements of episodes whose devices are drawn.
 
+    They begin at (episodes, num_groups) starts; `later` says that these are what a sweep left.
     Every sweep but an episode's first begins with the best placement of the one before. No more
-    are begun once the budget is spent.
-
-    Args:
-        incumbent: what is offered to.
-        ready: the policy.
-        starts: (episodes, num_groups) where they begin.
-        rng: draws.
-        draws: of each sweep, what the noise is scaled by; 0 for the likeliest devices.
-        later: whether the starts are what a sweep left.
+    are begun once the budget is spent. `draws` is what the noise of each sweep is scaled by.
     """
     problem = incumbent.problem
     for scale in draws:
@@ -111,17 +104,13 @@ def offer_drawn(
             return
 
 
-def scattered(
-    problem: PlacementProblem, start: Ints, rng: np.random.Generator, samples: int
-) -> Ints:
+def scattered(problem: PlacementProblem, start: Ints, rng: Generator, samples: int) -> Ints:
     """(samples, num_groups) in turn a placement and a random one."""
     starts = [random_placement(problem, rng) if row % 2 else start for row in range(samples)]
     return np.stack(starts)
 
 
-def disturbed(
-    problem: PlacementProblem, devices: Ints, rng: np.random.Generator, samples: int
-) -> Ints:
+def disturbed(problem: PlacementProblem, devices: Ints, rng: Generator, samples: int) -> Ints:
     """(samples, num_groups) a placement, of which a stretch of the groups is moved elsewhere.
 
     In turn the stretch goes to one device, or its devices change places.

@@ -1,14 +1,16 @@
-"""Repair of placements: groups where they may not be, devices whose memory overflows."""
+"""What every search starts from: heuristics, offered, and repaired where memory overflows."""
 
 import numpy as np
 
 from placeto.bounds.memory import infeasibility
 from placeto.heuristics.costs import exchanged_bytes
+from placeto.heuristics.table import HEURISTICS
 from placeto.objective import overflow
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
 from placeto.support.arrays import Bools, Floats, Ints
 
+STARTS = ("single", "expert", "etf", "heft")
 MAX_ROUNDS = 50
 MAX_MOVES = 300
 MAX_TRIED = 64  # moves in one round of trials
@@ -17,21 +19,49 @@ WELCOME_SHARE = 0.1  # of what is left of the budget, for a repair that is not n
 CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
 
 
+def offer_heuristic(incumbent: Incumbent, rng: np.random.Generator, name: str) -> None:
+    """Offers what a heuristic finds, unless `NotApplicable`; no batch once the budget is spent."""
+    heuristic = HEURISTICS[name]
+    left = max(incumbent.budget_seconds - incumbent.seconds, 0.0)
+    for batch in heuristic.placements(incumbent.problem, rng, left, incumbent.progress):
+        # One by one: to run a few over all cores is not worth compiling that.
+        offer = offer_repaired if heuristic.repaired else Incumbent.offer
+        for devices in batch:
+            offer(incumbent, devices)
+        if incumbent.expired:
+            return
+
+
+def offer_starts(
+    incumbent: Incumbent, rng: np.random.Generator, max_evaluations: int | None = None
+) -> bool:
+    """Offers what the usual heuristics find, one after the other; the `part` is the one at work.
+
+    Returns:
+        Whether any of the budget is left; not if so many placements, if limited, were simulated.
+    """
+    for name in STARTS:
+        incumbent.part = name
+        offer_heuristic(incumbent, rng, name)
+        if incumbent.share_spent(max_evaluations) >= 1 or incumbent.expired:
+            return False
+    return True
+
+
 def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
     """Offers a placement; if it does not fit in memory, what becomes of it by moving groups too.
 
-    Each of its groups is where it may be.
-    Groups leave the devices whose simulated peak exceeds the memory. First, round after round, as
-    many as it takes move to devices whose peak leaves room for them, those first whose move adds
-    the fewest bytes of transfers for a byte that it frees. A group is reckoned to take the share of
-    its counted memory (`group_memory`) that its device's peak is of the counted memory of all
-    of its groups; it never returns to a device that it has left. When none has room left, single
-    moves are simulated, from the placement that had least above the limits, and of these the one
-    is made that leaves least, again and again, even if that is more than before: a tabu search
-    (Glover 1986), in which a group that has moved rests for some rounds. It ends with a placement
-    that fits, after `MAX_MOVES`, when the budget is spent, or at once where provably nothing fits.
-    Where the incumbent has one that fits already, a repair may take a tenth of what is left of the
-    budget: it can take longer than all else, and is not needed then.
+    Every group is where it may be. They leave the devices whose simulated peak exceeds the memory.
+    First, round after round, as many as it takes move to devices whose peak leaves room for them,
+    those first whose move adds the fewest bytes of transfers for a byte that it frees. A group is
+    reckoned to take the share of its counted memory (`group_memory`) that its device's peak is of
+    the counted memory of all of its groups; it never returns to a device that it has left. When
+    none has room left, single moves are simulated, from the placement that had least above the
+    limits, and of these the one is made that leaves least, again and again, even if that is more
+    than before: a tabu search (Glover 1986), in which a group that has moved rests for some rounds.
+    It ends with a placement that fits, after `MAX_MOVES`, when the budget is spent, or at once
+    where provably nothing fits. Where the incumbent has one that fits already, a repair may take a
+    tenth of what is left of the budget: it can take longer than all else, and is not needed then.
     """
     problem = incumbent.problem
     share = WELCOME_SHARE if incumbent.feasible else 1.0
@@ -99,16 +129,11 @@ def _best_move(
 ) -> tuple[Ints | None, Ints]:
     """The move of one group off an overfull device that leaves least above the limits.
 
-    Args:
-        incumbent: what is offered to.
-        devices: (num_groups,) the placement before it.
-        peak: (num_devices,) bytes, of that.
-        awake: (num_groups,) which groups may move.
-        until: seconds of the incumbent's at which it ends.
+    Only groups that are awake move. The peaks are (num_devices,) bytes.
 
     Returns:
-        The placement after it, and its (num_devices,) peaks; None if there is no move to try, or
-        no time.
+        The placement after it, and its peaks; None if there is no move to try, or no time until so
+        many seconds of the incumbent's.
     """
     problem = incumbent.problem
     groups = np.flatnonzero(awake & (peak > problem.memory_limit)[devices])

@@ -58,7 +58,7 @@ def test_what_is_fixed_stays():
     graph, _ = partition_graph(two_cliques(), np.arange(2))
     fixed = np.array([0, 1, -1, -1, -1, 0, -1, -1, -1, 1])
     machine = PartitionGraph(np.arange(3), np.array([1, 0]), np.ones(2), np.ones(2))
-    parts = scotch_parts(graph, machine, fixed, 0, 0.01)
+    parts = scotch_parts(graph, machine, fixed, 0)
     assert parts[fixed >= 0].tolist() == fixed[fixed >= 0].tolist()
 
 

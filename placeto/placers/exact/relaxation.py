@@ -7,7 +7,7 @@ from numba import prange
 
 from placeto.bounds.memory import group_parameters, least_memory
 from placeto.problem import PlacementProblem
-from placeto.support.arrays import Bools, Floats, Ints
+from placeto.support.arrays import Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
 
@@ -64,6 +64,8 @@ def relaxation_of(problem: PlacementProblem) -> Relaxation:
         len(sent), np.searchsorted(sent, graph.edge_tensor[leaves]), consumer[leaves]
     )
     parameters = group_parameters(problem)
+    alike = p.channel_between[:, :, None] == p.channel_between[:, None]
+    carries = np.append(p.multicast, False)[p.channel_between]  # not from a device to itself
     return Relaxation(
         op_group=op_group,
         seconds=_with_least(seconds),
@@ -77,7 +79,7 @@ def relaxation_of(problem: PlacementProblem) -> Relaxation:
         readers=readers,
         launch_overhead=p.launch_overhead,
         channel_between=p.channel_between,
-        first_on_channel=_first_on_channel(p.channel_between, p.multicast),
+        first_on_channel=np.where(carries, alike.argmax(axis=2), np.arange(problem.num_devices)),
         bandwidth=p.bandwidth,
         latency=p.latency,
         overhead=p.overhead,
@@ -101,22 +103,9 @@ def _weights(held: Floats) -> Floats:
     return np.array([np.full(len(total), 1 / len(total)), speed / speed.sum()])
 
 
-def _first_on_channel(channel_between: Ints, multicast: Bools) -> Ints:
-    first = np.tile(np.arange(len(channel_between)), (len(channel_between), 1))
-    for source, channels in enumerate(channel_between):
-        for device in range(len(channels)):
-            if device != source and multicast[channels[device]]:
-                first[source, device] = np.argmax(channels == channels[device])
-    return first
-
-
 @njit(cache=True, parallel=True)
 def bounds(r: Relaxation, many: Ints) -> tuple[Floats, Ints]:
-    """Bounds for all completions of partial placements.
-
-    Args:
-        r: the problem.
-        many: (batch, num_groups) devices, `UNPLACED` for groups that are to be placed yet.
+    """Bounds for all completions of partial placements, `UNPLACED` where groups are to be placed.
 
     Returns:
         (batch,) seconds that no completion's step time is below, but for rounding, and (batch,)
@@ -172,12 +161,9 @@ def _least_seconds(r: Relaxation, devices: Ints) -> float:
     for edge in range(num_edges - 1, -1, -1):
         op = producer[edge]
         after[op] = max(after[op], between[edge] + after[consumer[edge]])
-    longest = (head + after).max()
-    longest = max(longest, _work(r, devices))
-    order, tail = np.arange(num_ops), after - seconds
-    longest = max(longest, _one_at_a_time(r, order, where, held, head, tail))
-    backwards = np.arange(num_ops - 1, -1, -1)
-    longest = max(longest, _one_at_a_time(r, backwards, where, held, head, tail))
+    longest, tail = max((head + after).max(), _work(r, devices)), after - seconds
+    for order in (np.arange(num_ops), np.arange(num_ops - 1, -1, -1)):
+        longest = max(longest, _one_at_a_time(r, order, where, held, head, tail))
     return max(longest, _transfers(r, where, head + seconds, after))
 
 
