@@ -22,8 +22,6 @@ from placeto.simulation import simulate
 from placeto.support.arrays import Ints
 from placeto.support.files import read_json, write_json
 
-ENDS = ("source", "destination")
-
 
 @dataclass(frozen=True)
 class Cost:
@@ -49,14 +47,14 @@ def fit_cost(rows: Sequence[dict[str, Any]]) -> Cost:
     """Least squares over the rows of `benchmarks.transfers`, of errors relative to each."""
     from scipy.optimize import nnls
 
-    count = np.array([row["tensors"] for row in rows], dtype=np.float64)
-    size = np.array([row["bytes"] for row in rows], dtype=np.float64)
-    seconds = {key: np.array([row[key] for row in rows]) for key in ENDS}
-    terms = np.stack([count, count * size], axis=1)
-    # Where next to nothing was spent, a relative error says nothing.
-    weight = {key: 1 / np.maximum(each, 1e-5) for key, each in seconds.items()}
-    found = {key: nnls(terms * weight[key][:, None], seconds[key] * weight[key])[0] for key in ENDS}
-    return Cost(*((float(found[key][0]), float(found[key][1])) for key in ENDS))
+    terms = np.array([[row["tensors"], row["tensors"] * row["bytes"]] for row in rows], np.float64)
+    ends = []
+    for end in ("source", "destination"):
+        seconds = np.array([row[end] for row in rows])
+        weight = 1 / np.maximum(seconds, 1e-5)  # where nearly nothing was spent, it says nothing
+        tensor, byte = nnls(terms * weight[:, None], seconds * weight)[0].tolist()
+        ends.append((tensor, byte))
+    return Cost(*ends)
 
 
 def held_step_time(problem: PlacementProblem, devices: Ints, cost: Cost) -> float:
@@ -79,13 +77,10 @@ def with_ends_held(
     """
     graph = problem.graph
     of_op = np.asarray(devices)[problem.op_group]
-    producer_device = of_op[graph.tensor_producer[graph.edge_tensor]]
-    crossing = producer_device != of_op[graph.edge_consumer]
-    pairs, transfer = np.unique(
-        np.stack([graph.edge_tensor[crossing], of_op[graph.edge_consumer[crossing]]], axis=1),
-        axis=0,
-        return_inverse=True,
-    )
+    reader = of_op[graph.edge_consumer]
+    crossing = of_op[graph.tensor_producer[graph.edge_tensor]] != reader
+    received = np.stack([graph.edge_tensor[crossing], reader[crossing]], axis=1)
+    pairs, transfer = np.unique(received, axis=0, return_inverse=True)
     transfer = transfer.reshape(-1)
     count, sent = len(pairs), pairs[:, 0]
     producer, size = graph.tensor_producer[sent], graph.tensor_bytes[sent]
@@ -94,31 +89,20 @@ def with_ends_held(
     # Without bytes: from producers to receives, from sends and from receives to consumers.
     begun = graph.num_tensors + np.arange(count)
     gone, come = begun + count, begun + 2 * count
-    edge_tensor = graph.edge_tensor.copy()
+    edge_tensor, edge_consumer = graph.edge_tensor.copy(), graph.edge_consumer
     edge_tensor[crossing] = come[transfer]
     (kind,) = problem.cluster.kinds
+    names = [f"{end} {number}" for end in ("send", "receive") for number in range(count)]
+    ends = [tensor + byte * size for tensor, byte in (cost.source, cost.destination)]
     expanded = ComputationGraph(
         name=graph.name,
-        op_names=[
-            *graph.op_names,
-            *(f"{end} {number}" for end in ("send", "receive") for number in range(count)),
-        ],
+        op_names=[*graph.op_names, *names],
         op_types=[*graph.op_types, *["Transfer"] * (2 * count)],
-        op_seconds={
-            kind: np.concatenate(
-                [
-                    graph.op_seconds[kind],
-                    cost.source[0] + cost.source[1] * size,
-                    cost.destination[0] + cost.destination[1] * size,
-                ]
-            )
-        },
+        op_seconds={kind: np.concatenate([graph.op_seconds[kind], *ends])},
         tensor_producer=np.concatenate([graph.tensor_producer, producer, sends, receives]),
         tensor_bytes=np.concatenate([graph.tensor_bytes, np.zeros(3 * count, dtype=np.int64)]),
         edge_tensor=np.concatenate([edge_tensor, sent, begun, gone[transfer]]),
-        edge_consumer=np.concatenate(
-            [graph.edge_consumer, sends, receives, graph.edge_consumer[crossing]]
-        ),
+        edge_consumer=np.concatenate([edge_consumer, sends, receives, edge_consumer[crossing]]),
     )
     free = {"bandwidth": 1e13, "latency_seconds": 0.0, "overhead_seconds": 0.0}
     channels = tuple(replace(channel, **free) for channel in problem.cluster.channels)

@@ -7,26 +7,24 @@ has both, `results/instances.md` the table; about half an hour.
 """
 
 import json
-import platform
-import statistics
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
-from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.families import family_graph
-from benchmarks.markdown import table
 from benchmarks.one_core import side_by_side
+from benchmarks.output import RESULTS, machine, save, table_of
 from placeto import Channel, Cluster, Device, PlacementProblem, place, simulate
 from placeto.heuristics.initial import all_on
 from placeto.placement import Placement
 
-RESULTS = Path(__file__).parent / "results" / "instances.json"
 PROOF_SECONDS = 120.0
 # Of one core, for each search.
 SEARCH_SECONDS = {"annealing": 1.0, "colocrl": 10.0, "hierarchical": 10.0, "placeto-2019": 10.0}
@@ -38,50 +36,17 @@ BANDWIDTH = {"ample": 10e9, "unequal": 10e9, "tight": 10e9, "shared": 3e9, "mult
              "scarce": 1e9}  # fmt: skip
 TIGHT = 0.65  # of what the whole graph needs on one device
 NAMES = (
-    "chain-12-two-unequal",
-    "chain-11-three-unequal",
-    "chain-12-two-tight",
-    "chain-10-three-tight",
-    "chain-9-four-scarce",
-    "fork-12-two-ample",
-    "fork-11-three-shared",
-    "fork-10-four-multicast",
-    "fork-12-two-tight",
-    "fork-11-three-unequal",
-    "diamonds-12-two-shared",
-    "diamonds-11-three-multicast",
-    "diamonds-9-four-unequal",
-    "diamonds-11-three-tight",
-    "diamonds-10-four-ample",
-    "layered-12-two-multicast",
-    "layered-11-three-ample",
-    "layered-10-four-scarce",
-    "layered-12-two-unequal",
-    "layered-11-three-tight",
-    "series_parallel-12-two-scarce",
-    "series_parallel-11-three-shared",
-    "series_parallel-10-four-ample",
-    "series_parallel-12-three-unequal",
-    "series_parallel-12-four-multicast",
-    "training-12-two-ample",
-    "training-10-three-shared",
-    "training-9-four-multicast",
-    "training-12-two-tight",
-    "training-10-three-unequal",
-)
-
-
-class Instance(NamedTuple):
-    """A problem, and what it is called."""
-
-    name: str
-    problem: PlacementProblem
-
-
-def instances() -> Iterator[Instance]:
-    """The thirty, in the order of their names' list."""
-    for name in NAMES:
-        yield Instance(name, instance(name))
+    "chain-12-two-unequal", "chain-11-three-unequal", "chain-12-two-tight",
+    "chain-10-three-tight", "chain-9-four-scarce", "fork-12-two-ample", "fork-11-three-shared",
+    "fork-10-four-multicast", "fork-12-two-tight", "fork-11-three-unequal",
+    "diamonds-12-two-shared", "diamonds-11-three-multicast", "diamonds-9-four-unequal",
+    "diamonds-11-three-tight", "diamonds-10-four-ample", "layered-12-two-multicast",
+    "layered-11-three-ample", "layered-10-four-scarce", "layered-12-two-unequal",
+    "layered-11-three-tight", "series_parallel-12-two-scarce", "series_parallel-11-three-shared",
+    "series_parallel-10-four-ample", "series_parallel-12-three-unequal",
+    "series_parallel-12-four-multicast", "training-12-two-ample", "training-10-three-shared",
+    "training-9-four-multicast", "training-12-two-tight", "training-10-three-unequal",
+)  # fmt: skip
 
 
 def instance(name: str) -> PlacementProblem:
@@ -98,7 +63,7 @@ def instance(name: str) -> PlacementProblem:
 
 def optima() -> dict[str, float]:
     """Instance -> seconds of its best placement, from the committed results."""
-    rows = json.loads(RESULTS.read_text())["rows"]
+    rows = json.loads((RESULTS / "instances.json").read_text())["rows"]
     return {row["instance"]: row["optimum"] for row in rows}
 
 
@@ -108,37 +73,27 @@ def _cluster(count: int, network: str, memory_bytes: int = 10**12) -> Cluster:
     `shared` is one bus, `multicast` one channel a device, else there is one a pair.
     """
     names = tuple(f"device_{index}" for index in range(count))
-    pairs = [((a,), (b,)) for a in names for b in names if a != b]
     ends: list[tuple[tuple[str, ...], tuple[str, ...]]]
+    ends = [((a,), (b,)) for a in names for b in names if a != b]
     if network == "shared":
         ends = [(names, names)]
     elif network == "multicast":
         ends = [((a,), tuple(b for b in names if b != a)) for a in names]
-    else:
-        ends = pairs
+    kinds = ["gpu"] * (count - 1) + ["cpu" if network == "unequal" else "gpu"]
+    channel = partial(
+        Channel,
+        bandwidth=BANDWIDTH[network],
+        latency_seconds=1e-5,
+        overhead_seconds=25e-6,
+        multicast=network == "multicast",
+    )
     return Cluster(
-        name=f"{count}-{network}",
-        devices=tuple(
-            Device(
-                name,
-                "cpu" if network == "unequal" and name == names[-1] else "gpu",
-                memory_bytes,
-                LAUNCH_SECONDS,
-            )
-            for name in names
+        f"{count}-{network}",
+        tuple(
+            Device(name, kind, memory_bytes, LAUNCH_SECONDS)
+            for name, kind in zip(names, kinds, strict=True)
         ),
-        channels=tuple(
-            Channel(
-                name=f"channel_{index}",
-                sources=sources,
-                destinations=destinations,
-                bandwidth=BANDWIDTH[network],
-                latency_seconds=1e-5,
-                overhead_seconds=25e-6,
-                multicast=network == "multicast",
-            )
-            for index, (sources, destinations) in enumerate(ends)
-        ),
+        tuple(channel(f"channel_{index}", *pair) for index, pair in enumerate(ends)),
     )
 
 
@@ -190,16 +145,10 @@ def run() -> int:
     searches = _search_all({row["instance"]: row["optimum"] for row in rows})
     for row in rows:
         row["searches"] = [found._asdict() for found in searches[row["instance"]]]
+    head = {"command": "python -m benchmarks.instances", "machine": machine()}
+    document = {**head, "search_seconds": SEARCH_SECONDS, "rows": rows}
     text = markdown([found for row in searches.values() for found in row])
-    print(text)
-    document = {
-        "command": "python -m benchmarks.instances",
-        "machine": f"{platform.machine()}, 2 shared cores, Python {platform.python_version()}",
-        "search_seconds": SEARCH_SECONDS,
-        "rows": rows,
-    }
-    RESULTS.write_text(json.dumps(document, indent=1) + "\n")
-    RESULTS.with_suffix(".md").write_text(text)
+    save("instances", document, text, indent=1)
     return 0
 
 
@@ -210,23 +159,21 @@ def markdown(searches: Sequence[Search]) -> str:
         own = [found for found in searches if found.method == method]
         gaps = [found.gap for found in own]
         worst = [max(gaps[first : first + len(SEEDS)]) for first in range(0, len(own), len(SEEDS))]
-        rows.append([
-            f"`{method}`",
-            f"{sum(gap <= NEAR for gap in worst)} of {len(worst)}",
-            f"{sum(gap <= NEAR for gap in gaps)} of {len(gaps)}",
-            f"{max(gaps):.2%}",
-            f"{statistics.median(found.evaluations for found in own):,.0f}",
-            f"{statistics.median(found.found_after for found in own):,.0f}",
-        ])  # fmt: skip
-    return table(["", "instances", "searches", "largest gap", "placements", "until the best"], rows)
+        rows.append({
+            "": f"`{method}`",
+            "instances": f"{sum(gap <= NEAR for gap in worst)} of {len(worst)}",
+            "searches": f"{sum(gap <= NEAR for gap in gaps)} of {len(gaps)}",
+            "largest gap": f"{max(gaps):.2%}",
+            "placements": f"{median(found.evaluations for found in own):,.0f}",
+            "until the best": f"{median(found.found_after for found in own):,.0f}",
+        })  # fmt: skip
+    return table_of(rows)
 
 
 def _search_all(best: Mapping[str, float]) -> dict[str, list[Search]]:
     """Instance -> its searches, method by method, seed by seed; two run at once."""
-    tasks = [
-        (name, method, seed, best[name])
-        for name, method, seed in product(best, SEARCH_SECONDS, SEEDS)
-    ]
+    keys = product(best, SEARCH_SECONDS, SEEDS)
+    tasks = [(name, method, seed, best[name]) for name, method, seed in keys]
     searches: dict[str, list[Search]] = {name: [] for name in best}
     for (name, *_), found in zip(tasks, side_by_side(search, tasks), strict=True):
         print(f"{name}: {found.method}, seed {found.seed}: {found.gap:.2%}", flush=True)
@@ -238,9 +185,9 @@ def _prove() -> list[dict[str, Any]]:
     """Rows of the instances up to the first that is not proven in time."""
     rows = []
     place(instance(NAMES[0]), "exact")  # compiles
-    for name, problem in instances():
-        placement = place(problem, "exact", PROOF_SECONDS)
-        row = _row(name, problem, placement)
+    for name in NAMES:
+        placement = place(instance(name), "exact", PROOF_SECONDS)
+        row = _row(name, placement)
         print(f"{name}: {row['optimum'] * 1e3:.3f} ms, {row['wall_seconds']:.2f} s", flush=True)
         if placement.lower_bound < placement.step_time * (1 - 1e-8):
             print(f"{name}: not proven: no placement is below {placement.lower_bound} s")
@@ -249,7 +196,8 @@ def _prove() -> list[dict[str, Any]]:
     return rows
 
 
-def _row(name: str, problem: PlacementProblem, placement: Placement) -> dict[str, Any]:
+def _row(name: str, placement: Placement) -> dict[str, Any]:
+    problem = placement.problem
     return {
         "instance": name,
         "ops": problem.graph.num_ops,

@@ -6,27 +6,23 @@ Writes `results/placers.json`, the rows of `placeto compare`; `results/placers.m
 """
 
 import json
-import platform
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.markdown import table
+from benchmarks.output import DOCS, RESULTS, machine, picture, save, table
 from benchmarks.schedule_plot import plot_schedule
 from placeto import load_cluster, load_graph, load_placement, simulate
 from placeto.cli import main
 
-RESULTS = Path(__file__).parent / "results"
-PICTURE = Path(__file__).parent.parent / "docs" / "schedules.png"
 GRAPHS = ("inception_v3", "nmt")
 CLUSTERS = ("k80x4", "k80x4-cpu")
 SHORT = ("auto", "expert", "metis", "annealing", "placeto", "placeto-2019")
 PICTURED = ("single", "expert", "placeto-2019")
 GROUPING = "papers"
 BUDGET_SECONDS = 30
-BUDGET = ("--budget", str(BUDGET_SECONDS))
 
 
 def run(methods: Sequence[str] = ()) -> int:
@@ -36,17 +32,16 @@ def run(methods: Sequence[str] = ()) -> int:
         methods: placers that are run again, the rows of the others stay; none: all are run.
     """
     rows: list[dict[str, Any]] = []
-    chosen = ("--methods", ",".join(methods)) if methods else ()
+    options = ["--grouping", GROUPING, "--budget", str(BUDGET_SECONDS)]
+    if methods:
+        options += ["--methods", ",".join(methods)]
     with tempfile.TemporaryDirectory() as folder:
         for cluster in CLUSTERS:
-            path = Path(folder) / f"{cluster}.json"
-            command = ["compare", *GRAPHS, "--cluster", cluster, "--grouping", GROUPING]
-            status = main(
-                [*command, *chosen, "--output", str(path), *BUDGET, "--save", f"{folder}/{cluster}"]
-            )
-            if status:
+            output = Path(folder) / f"{cluster}.json"
+            to = ["--output", str(output), "--save", f"{folder}/{cluster}"]
+            if status := main(["compare", *GRAPHS, "--cluster", cluster, *options, *to]):
                 return status
-            rows += json.loads(path.read_text())["rows"]
+            rows += json.loads(output.read_text())["rows"]
         if not methods:
             draw(Path(folder) / CLUSTERS[0])
     rows = [{key: value for key, value in row.items() if key != "placement"} for row in rows]
@@ -57,11 +52,10 @@ def run(methods: Sequence[str] = ()) -> int:
     document = {
         "command": "python -m benchmarks.placers",
         "budget_seconds": BUDGET_SECONDS,
-        "machine": f"{platform.machine()}, 2 shared cores, Python {platform.python_version()}",
+        "machine": machine(),
         "rows": rows,
     }
-    (RESULTS / "placers.json").write_text(json.dumps(document, indent=1) + "\n")
-    (RESULTS / "placers.md").write_text(markdown(rows))
+    save("placers", document, markdown(rows), indent=1)
     (RESULTS / "placers_short.md").write_text(markdown(short(rows)))
     return 0
 
@@ -91,11 +85,6 @@ def short(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def draw(folder: Path) -> None:
     """Draws the schedules of the first graph's placements in `folder`, one above the other."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     graph, cluster = load_graph(GRAPHS[0]), load_cluster(CLUSTERS[0])
     placed = {
         method: load_placement(folder / f"{graph.name}.{method}.json", graph, cluster)
@@ -103,16 +92,13 @@ def draw(folder: Path) -> None:
     }
     schedules = {method: simulate(*pair) for method, pair in placed.items()}
     end = max(schedule.step_time for schedule in schedules.values())
-    figure, axes = plt.subplots(len(placed), 1, figsize=(9, 6), sharex=True, layout="constrained")
-    for ax, (method, (problem, _)) in zip(axes, placed.items(), strict=True):
-        plot_schedule(problem, schedules[method], ax, f"{method}:", end)
-        ax.label_outer()
-    figure.suptitle(
-        f"{graph.name} on {cluster.name}: a device's ops in colour, what it sends in grey",
-        fontsize=10,
-    )
-    PICTURE.parent.mkdir(exist_ok=True)
-    figure.savefig(PICTURE, dpi=120, metadata={"Software": None})
+    title = f"{graph.name} on {cluster.name}: a device's ops in colour, what it sends in grey"
+    shape = {"nrows": len(placed), "figsize": (9, 6), "sharex": True}
+    with picture(DOCS / "schedules.png", **shape) as (figure, axes):
+        for ax, (method, (problem, _)) in zip(axes[:, 0], placed.items(), strict=True):
+            plot_schedule(problem, schedules[method], ax, f"{method}:", end)
+            ax.label_outer()
+        figure.suptitle(title, fontsize=10)
 
 
 def _cell(row: dict[str, Any] | None) -> str:

@@ -7,12 +7,11 @@ Processor time, unlike the clock's, hardly depends on what else the machine does
 `results/transfers.json` and `results/transfers.md`.
 """
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.markdown import table
+from benchmarks.output import save, table_of
 from benchmarks.processes import processor_seconds
 from placeto import load_cluster
 from placeto.measurement import Effort, Runtime
@@ -20,7 +19,6 @@ from placeto.measurement.calibration.exchange import Exchange
 from placeto.measurement.calibration.machine import machine
 from placeto.support.units import format_bytes
 
-RESULTS = Path(__file__).parent / "results"
 CLUSTER = "local-2"
 # Tensors a step, bytes of each, and steps: the kernel counts processor time in hundredths.
 SHAPES = (
@@ -38,9 +36,7 @@ def run() -> None:
     """Measures and writes the table."""
     rows = measured()
     document = {"command": "python -m benchmarks.transfers", "machine": machine(), "rows": rows}
-    (RESULTS / "transfers.json").write_text(json.dumps(document, indent=1) + "\n")
-    (RESULTS / "transfers.md").write_text(markdown(rows))
-    print(markdown(rows), end="")
+    save("transfers", document, markdown(rows), indent=1)
 
 
 def measured() -> list[dict[str, Any]]:
@@ -75,18 +71,16 @@ def spent(runtime: Runtime, exchange: Exchange, consumer: int, steps: int) -> di
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The table: a row a number and size of tensors."""
-    header = ["tensors a step", "of", "step longer by, ms", "source works, ms", "destination, ms"]
-    return table(
-        header,
-        [
-            [
-                str(row["tensors"]),
-                format_bytes(row["bytes"]),
-                *(f"{row[key] * 1e3:.2f}" for key in ("clock", "source", "destination")),
-            ]
-            for row in rows
-        ],
-    )
+    return table_of([
+        {
+            "tensors a step": str(row["tensors"]),
+            "of": format_bytes(row["bytes"]),
+            "step longer by, ms": f"{row['clock'] * 1e3:.2f}",
+            "source works, ms": f"{row['source'] * 1e3:.2f}",
+            "destination, ms": f"{row['destination'] * 1e3:.2f}",
+        }
+        for row in rows
+    ])  # fmt: skip
 
 
 def _workers(runtime: Runtime) -> list[int]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.speed.timing import documents, times
+from benchmarks.speed.timing import times
 
 PROBLEM = """
 import placeto
@@ -46,7 +46,7 @@ def first_call_speed(rounds: int = 5) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         empty = {**os.environ, "NUMBA_CACHE_DIR": folder}
         passes["empty cache"] = [seconds_to_first_line(PROGRAMS["step_times"], empty)]
-    return documents({name: times(each) for name, each in passes.items()})
+    return {name: times(each) for name, each in passes.items()}
 
 
 def seconds_to_first_line(code: str, environment: Mapping[str, str]) -> float:
@@ -55,10 +55,9 @@ def seconds_to_first_line(code: str, environment: Mapping[str, str]) -> float:
     Raises:
         RuntimeError: it failed, or imported torch.
     """
+    command = [sys.executable, "-c", code + WITHOUT_TORCH]
     began = time.perf_counter()
-    with subprocess.Popen(
-        [sys.executable, "-c", code + WITHOUT_TORCH], stdout=subprocess.PIPE, env=environment
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         process.stdout.readline()
         took = time.perf_counter() - began

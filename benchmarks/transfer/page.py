@@ -1,13 +1,13 @@
 """The study as a Markdown page."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.markdown import table
+from benchmarks.output import table
 from benchmarks.transfer.points import (
     HEADROOM,
     NO_WORSE,
@@ -66,19 +66,17 @@ def page(document: Mapping[str, Any], planned: int) -> str:
         machine=document["machine"],
         runs=len(document["runs"]),
     )
+    names = ", ".join(f"`{cluster}`" for cluster in sorted(new))
     sections: dict[str, str] = {}
     for groups in groupings:
-        of_groups = main[main["groups"] == groups]
-        is_new = of_groups["cluster"].isin(new)
-        seen, unseen = of_groups[~is_new], of_groups[is_new]
-        names = ", ".join(f"`{cluster}`" for cluster in sorted(new))
+        own = main[main["groups"] == groups]
+        seen, unseen = own[~own["cluster"].isin(new)], own[own["cluster"].isin(new)]
+        apart = new_family(found[found["groups"] == groups], policies)
         parts = {
             "Families and clusters as in training": step_times(seen),
             "As it is, and trained on the graph": trained_on_the_graph(seen),
-            "`auto` against `annealing`": searches(of_groups),
-            "A family that the policy has not seen": step_times(
-                new_family(found[found["groups"] == groups], policies)
-            ),
+            "`auto` against `annealing`": searches(own),
+            "A family that the policy has not seen": step_times(apart),
             "A cluster that the policies have not seen": (f"{names}.\n\n" if new else "")
             + step_times(unseen),
             "Seeds of the training": seeds(seen, headline(policies)),
@@ -99,23 +97,20 @@ def summary(document: Mapping[str, Any]) -> str:
         "of an unseen family": new_family(found, policies),
     }
     families = _families(found)
-    rows = []
+    rows, duel_table = [], []
     for groups in found["groups"].unique():
+        label = f"groups {_groups(groups)}: "
         for kind, of_kind in kinds.items():
             own = of_kind[of_kind["groups"] == groups]
             means = log_means(own)
             for method in ZERO_SHOT:
                 pairs = [nearest(means, method, family) for family in families]
                 cells = [f"{pair[0]:.3f} (`{pair[1]}`)" if pair else "-" for pair in pairs]
-                name = f"groups {_groups(groups)}: `{method}`, {kind}"
                 if any(pairs):
-                    rows.append([name, *cells, str(_problems(own, families))])
+                    rows.append([f"{label}`{method}`, {kind}", *cells, str(_problems(own))])
+        duel_rows_of = duel_rows(main[main["groups"] == groups], ["all"])
+        duel_table += [[label + row[0], *row[1:]] for row in duel_rows_of]
     header = ["step time over that of the nearest heuristic", *families, "problems"]
-    duel_table = [
-        [f"groups {_groups(groups)}: {row[0]}", *row[1:]]
-        for groups in main["groups"].unique()
-        for row in duel_rows(main[main["groups"] == groups], ["all"])
-    ]
     return f"{table(header, rows)}\n{table(DUELS, duel_table)}"
 
 
@@ -128,20 +123,17 @@ def step_times(chosen: pd.DataFrame) -> str:
         return ""
     known = searched(chosen)
     families = _families(known)
+    by_method = dict(list(known.groupby("method", sort=False)))
     rows = [
-        [
-            f"`{method}`",
-            *(_cell(known, method, column) for column in _columns(families)),
-            f"{known.loc[known['method'] == method, 'wall_seconds'].median():.2g}",
-        ]
-        for method in sorted(known["method"].unique(), key=_kind)
+        [f"`{method}`", *_cells(by_method[method], known), _median_seconds(by_method[method])]
+        for method in sorted(by_method, key=_kind)
     ]
-    counts = [str(_problems(known, column)) for column in _columns(families)]
-    rows.append(["problems", *counts, ""])
+    counts = [str(_problems(known[known["family"] == family])) for family in families]
+    rows.append(["problems", *counts, str(_problems(known)), ""])
     return table(["step time over the best known", *families, "all", "seconds"], rows) + (
         "\nGeometric means; in brackets on how many problems, where a method has not run on all or "
         "found nothing that fits in memory on some. Seconds: to find a placement, median.\n\n"
-        f"Of {chosen['number'].nunique()} problems, searched or not:\n\n{ahead(chosen)}"
+        f"Of {_problems(chosen)} problems, searched or not:\n\n{ahead(chosen)}"
     )
 
 
@@ -187,11 +179,7 @@ def trained_on_the_graph(chosen: pd.DataFrame) -> str:
     pairs += [(method, other) for other in tuned[-1:] for method in ZERO_SHOT]
     pairs += [(m, f"{m}{AFTER}{other}") for other in (*scratch, *tuned[-1:]) for m in ZERO_SHOT]
     rows = [
-        [
-            f"`{method}` over `{other}`",
-            *(_mean(found, [family]) for family in families),
-            str(len(found)),
-        ]
+        [f"`{method}` over `{other}`", *_means(found, families)[:-1], str(len(found))]
         for method, other in pairs
         if len(found := ratios(means, method, other))
     ]
@@ -229,19 +217,14 @@ def duel_rows(chosen: pd.DataFrame, families: Sequence[str]) -> list[list[str]]:
             own = found if name == "all" else found[found["family"] == name]
             if own.empty:
                 continue
-            fine = int((own["ratio"] <= NO_WORSE).sum())
-            room = own[own["headroom"]]
-            rows.append(
-                [
-                    f"{budget:g} s, {name}",
-                    str(len(own)),
-                    f"{fine} ({fine / len(own):.1%})",
-                    _number(geometric_mean(_finite(own["ratio"]))),
-                    str(len(room)),
-                    _number(geometric_mean(_finite(room["ratio"]))),
-                    _number(geometric_mean(_finite(room["ratio"] / room["relative"]))),
-                ]
+            fine, room = int((own["ratio"] <= NO_WORSE).sum()), own[own["headroom"]]
+            times = own["ratio"], room["ratio"], room["ratio"] / room["relative"]
+            ratio, with_headroom, best = (
+                _number(geometric_mean(each[(each > 0) & np.isfinite(each)])) for each in times
             )
+            share = f"{fine} ({fine / len(own):.1%})"
+            cells = [str(len(own)), share, ratio, str(len(room)), with_headroom, best]
+            rows.append([f"{budget:g} s, {name}", *cells])
     return rows
 
 
@@ -262,14 +245,13 @@ def seeds(chosen: pd.DataFrame, names: Sequence[str]) -> str:
     ran = [name for name in names if (chosen["policy"] == name).any()]
     if len(ran) < 2:
         return ""
-    families = _families(chosen)
-    rows = [
-        [f"{name}, `{method}`", *(_cell(own, method, column) for column in _columns(families))]
-        for method in ZERO_SHOT
-        for name in ran
-        if method in set((own := chosen[chosen["policy"] == name])["method"])
-    ]
-    return table(["step time over the best known", *families, "all"], rows)
+    rows = []
+    for method in ZERO_SHOT:
+        for name in ran:
+            own = chosen[(chosen["policy"] == name) & (chosen["method"] == method)]
+            if not own.empty:
+                rows.append([f"{name}, `{method}`", *_cells(own, chosen)])
+    return table(["step time over the best known", *_families(chosen), "all"], rows)
 
 
 def fineness(chosen: pd.DataFrame) -> str:
@@ -279,17 +261,16 @@ def fineness(chosen: pd.DataFrame) -> str:
     finite = chosen[np.isfinite(chosen["step_time"])]
     first, *others = chosen["groups"].unique()
     families = _families(chosen)
-    run = ["family", "graph", "cluster", "policy", "seed"]
+    run = ["method", "family", "graph", "cluster", "policy", "seed"]
+    times = finite.pivot(index=run, columns="groups", values="step_time")
     rows = []
     for groups in others:
+        found = (times[groups] / times[first]).dropna()
         for method in chosen["method"].unique():
-            times = finite[finite["method"] == method].pivot(
-                index=run, columns="groups", values="step_time"
-            )
-            if {first, groups} <= set(times.columns):
-                found = (times[groups] / times[first]).dropna()
-                means = [_mean(found, column) for column in _columns(families)]
-                rows.append([f"`{method}`, {_groups(groups)}", *means, str(len(found))])
+            own = found[found.index.get_level_values("method") == method]
+            if len(own):
+                label = f"`{method}`, {_groups(groups)}"
+                rows.append([label, *_means(own, families), str(len(own))])
     if not rows:
         return ""
     return table([f"step time over that with {_groups(first)}", *families, "all", "runs"], rows)
@@ -306,33 +287,39 @@ def _kind(method: str) -> int:
     return 2 if method.startswith((TUNED, SCRATCH)) else 4
 
 
-def _columns(families: Sequence[str]) -> list[list[str]]:
-    """Each family, and all."""
-    return [*([family] for family in families), list(families)]
+def _cells(own: pd.DataFrame, known: pd.DataFrame) -> list[str]:
+    """Of each family and of all: the mean, and on how many problems if not on all that are known.
+
+    Args:
+        own: runs of a method.
+        known: runs of all methods.
+    """
+    cells, families = [], _families(known)
+    for column in [*([family] for family in families), families]:
+        ours, there = (each[each["family"].isin(column)] for each in (own, known))
+        fits = ours[np.isfinite(ours["step_time"])]
+        mean, ran = _number(geometric_mean(fits["relative"])), _problems(fits)
+        cells.append(mean if ran in (0, _problems(there)) else f"{mean} ({ran})")
+    return cells
 
 
-def _cell(chosen: pd.DataFrame, method: str, families: Sequence[str]) -> str:
-    own = chosen[(chosen["method"] == method) & chosen["family"].isin(families)]
-    fits = own[np.isfinite(own["step_time"])]
-    if fits.empty:
-        return "-"
-    ran = fits["number"].nunique()
-    mean = _number(geometric_mean(fits["relative"]))
-    return mean if ran == _problems(chosen, families) else f"{mean} ({ran})"
-
-
-def _mean(found: "pd.Series[float]", families: Collection[str]) -> str:
-    """Of ratios by problems, the geometric mean over families."""
-    own = found[found.index.get_level_values("family").isin(families)]
-    return _number(geometric_mean(own))
+def _means(found: "pd.Series[float]", families: Sequence[str]) -> list[str]:
+    """Of ratios by problems, the geometric mean of each family and of all."""
+    of = found.index.get_level_values("family")
+    own = [found[of == family] for family in families]
+    return [_number(geometric_mean(each)) for each in (*own, found)]
 
 
 def _groups(groups: str) -> str:
     return f"at most {groups}" if groups.isdecimal() else f"`{groups}`"
 
 
-def _problems(chosen: pd.DataFrame, families: Sequence[str]) -> int:
-    return chosen.loc[chosen["family"].isin(families), "number"].nunique()
+def _problems(chosen: pd.DataFrame) -> int:
+    return chosen["number"].nunique()
+
+
+def _median_seconds(chosen: pd.DataFrame) -> str:
+    return f"{chosen['wall_seconds'].median():.2g}"
 
 
 def _families(chosen: pd.DataFrame) -> list[str]:
@@ -347,10 +334,6 @@ def _policies(policies: Mapping[str, Any]) -> str:
         for name, card in policies.items()
     ]
     return f"Policies, with the families and clusters they were trained on: {'; '.join(texts)}."
-
-
-def _finite(values: "pd.Series[float]") -> "pd.Series[float]":
-    return values[(values > 0) & np.isfinite(values)]
 
 
 def _number(value: float) -> str:

@@ -1,24 +1,25 @@
 """The runs of the study: which there are, and doing those that are missing, one after the other."""
 
 import hashlib
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.grouped import by_rules
-from benchmarks.papers.study import machine
-from benchmarks.transfer.results import read_results, write_results
+from benchmarks.output import machine
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.graph import ComputationGraph
-from placeto.grouping import Grouping
+from placeto.grouping import Grouping, coarsen, colocation_groups
 from placeto.models.stored import Trained, load_trained
 from placeto.placers import NotApplicable, place
 from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
 from placeto.reports.rows import seconds
 from placeto.search.incumbent import Incumbent
+from placeto.support.files import write_bytes
 from placeto.zoo.families import SPLITS, members
 from placeto.zoo.folders import family_graphs
 
@@ -70,49 +71,48 @@ class Plan:
     def runs(self) -> Iterator[Run]:
         """What names each run: problem by problem, the families in turn."""
         names = {family: test_graphs(family) for family in self.families}
-        for number in range(self.graphs):
-            for family in self.families:
-                for cluster in self.clusters:
-                    graph = {"family": family, "graph": names[family][number]}
-                    for groups in self.groups:
-                        for run in self._of_problem(family, number):
-                            yield {**graph, "cluster": cluster, "groups": groups, **run}
+        for number, family, cluster in product(range(self.graphs), self.families, self.clusters):
+            graph = {"family": family, "graph": names[family][number], "cluster": cluster}
+            for groups in self.groups:
+                for method, policy, budget, seed in self._of_problem(family, number):
+                    yield {**graph, "groups": groups, "method": method, "policy": policy,
+                           "budget_seconds": budget, "seed": seed}  # fmt: skip
 
-    def _of_problem(self, family: str, number: int) -> Iterator[Run]:
+    def _of_problem(self, family: str, number: int) -> Iterator[tuple[str, str, float | None, int]]:
+        """Method, policy, budget and seed."""
         seen = {name: families_seen(policy(source)) for name, source in self.policies.items()}
         headline = [name for name in self.policies if seen[name] >= set(FAMILIES)]
-        for method in HEURISTICS:
-            yield _run(method)
-        for name in self.policies:
-            if name in headline or family not in seen[name]:
-                yield _run(GREEDY, name)
-                yield _run(BEST_OF, name)
+        learned = [
+            (method, name)
+            for name in self.policies
+            if name in headline or family not in seen[name]
+            for method in (GREEDY, BEST_OF)
+        ]
         for name in headline[:1]:
-            yield _run(REFINED, name)
-            for placements in self.placements:
-                yield _run(f"{TUNED} {placements}", name)
+            learned.append((REFINED, name))
+            learned += [(f"{TUNED} {placements}", name) for placements in self.placements]
             for placements in self.placements[-1:]:
-                yield _run(f"{SCRATCH} {placements}", name)
-                for training in (TUNED, SCRATCH):
-                    for method in (GREEDY, BEST_OF, REFINED):
-                        yield _run(f"{method}{AFTER}{training} {placements}", name)
+                learned.append((f"{SCRATCH} {placements}", name))
+                learned += [
+                    (f"{method}{AFTER}{training} {placements}", name)
+                    for training in (TUNED, SCRATCH)
+                    for method in (GREEDY, BEST_OF, REFINED)
+                ]
+        for method, name in [*((method, "") for method in HEURISTICS), *learned]:
+            yield method, name, None, 0
+        # Whatever else the machine does is not always to the same one's disadvantage.
+        searches = SEARCHES[:: 1 if number % 2 == 0 else -1]
         for seed, name in enumerate(headline[: self.searching]):
-            for budget in self.budgets:
-                # Whatever else the machine does is not always to the same one's disadvantage.
-                for method in SEARCHES[:: 1 if number % 2 == 0 else -1]:
-                    with_policy = name if method == "auto" else ""
-                    yield _run(method, with_policy, budget, seed)
+            for budget, method in product(self.budgets, searches):
+                yield method, name if method == "auto" else "", budget, seed
 
 
-def conduct(
-    plan: Plan, path: Path, perform_one: Callable[[Plan, Run], Run] | None = None
-) -> dict[str, Any]:
+def conduct(plan: Plan, path: Path) -> dict[str, Any]:
     """Does the runs that a results file does not have; it is written after each.
 
     Args:
         plan: what there is to do.
         path: the results file; runs of other plans stay in it.
-        perform_one: does a run; default: `perform`.
 
     Returns:
         What is in the file.
@@ -130,13 +130,13 @@ def conduct(
             )
     have = {_key(run) for run in document["runs"]}
     missing = [run for run in plan.runs() if _key(run) not in have]
-    if missing and perform_one is None:
+    if missing:
         warm_up(plan)
     for number, run in enumerate(missing):
-        done = (perform_one or perform)(plan, run)
+        done = found_by(plan, run, _problem(*(run[key] for key in KEYS[:4])))
         told = done["note"] or f"{done['step_time']:.4g} s"
-        names = (done["graph"], done["cluster"], done["groups"], done["method"], done["policy"])
-        print(f"{number + 1}/{len(missing)} {' '.join(filter(None, names))}: {told}", flush=True)
+        names = " ".join(filter(None, (done[key] for key in KEYS[1:6])))
+        print(f"{number + 1}/{len(missing)} {names}: {told}", flush=True)
         document = {
             "command": "python -m benchmarks.transfer",
             "machine": machine(),
@@ -147,13 +147,24 @@ def conduct(
     return document
 
 
-def perform(plan: Plan, run: Run) -> Run:
-    """One run: the run with what was found, or with a note why there is nothing."""
-    return found_by(plan, run, _problem(run["family"], run["graph"], run["cluster"], run["groups"]))
+def read_results(path: Path) -> dict[str, Any]:
+    """What is in a results file; each of `runs` a mapping from the columns' names."""
+    document = json.loads(path.read_text())
+    columns = document.pop("columns")
+    return {**document, "runs": [dict(zip(columns, run, strict=True)) for run in document["runs"]]}
+
+
+def write_results(path: Path, document: dict[str, Any]) -> None:
+    """Writes what `read_results` reads, a line for each run, without names; all have the same."""
+    rest = {key: value for key, value in document.items() if key != "runs"}
+    columns = list(document["runs"][0]) if document["runs"] else []
+    head = json.dumps({**rest, "columns": columns}).removesuffix("}")
+    lines = [json.dumps([run[column] for column in columns]) for run in document["runs"]]
+    write_bytes(path, (head + ', "runs": [\n' + ",\n".join(lines) + "\n]}\n").encode())
 
 
 def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
-    """What a method finds for a problem."""
+    """The run with what its method finds for a problem, or with a note why there is nothing."""
     seed = run["seed"]
     method, _, training = run["method"].partition(AFTER)
     trained = policy(plan.policies[run["policy"]]) if run["policy"] else None
@@ -162,9 +173,9 @@ def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
         trained = _trained_on(problem, trained, training, seed)
     # A problem keeps what was computed of it: on a fresh one, nobody is served by those before.
     problem = replace(problem, grouping=problem.op_group)
-    incumbent = Incumbent(problem, math.inf)
+    incumbent, note = Incumbent(problem, math.inf), ""
     try:
-        if method in HEURISTICS or method in SEARCHES:
+        if method in (*HEURISTICS, *SEARCHES):
             settings = {"policy": plan.policies[run["policy"]]} if run["policy"] else {}
             budget = run["budget_seconds"] or math.inf
             placement = place(problem, method, budget, seed, settings=settings)
@@ -172,15 +183,14 @@ def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
                 raise KeyboardInterrupt
             return {**run, "note": "", **_found(placement, placement.wall_seconds)}
         assert trained is not None
-        if method == GREEDY:
-            place_zero_shot(incumbent, trained, seed)
-        elif method in (BEST_OF, REFINED):
-            place_zero_shot(incumbent, trained, seed, SAMPLES, refined=method == REFINED)
+        if method in (GREEDY, BEST_OF, REFINED):
+            samples = 1 if method == GREEDY else SAMPLES
+            place_zero_shot(incumbent, trained, seed, samples, refined=method == REFINED)
         else:
             _train(incumbent, trained, method, seed)
     except NotApplicable as error:
-        return {**run, "note": str(error), **_found(incumbent, incumbent.seconds)}
-    return {**run, "note": "", **_found(incumbent, incumbent.seconds)}
+        note = str(error)
+    return {**run, "note": note, **_found(incumbent, incumbent.seconds)}
 
 
 def _train(incumbent: Incumbent, trained: Trained, method: str, seed: int) -> Trained:
@@ -241,15 +251,6 @@ def policy(source: str) -> Trained:
     return load_trained(source)
 
 
-def _run(method: str, policy: str = "", budget_seconds: float | None = None, seed: int = 0) -> Run:
-    return {
-        "method": method,
-        "policy": policy,
-        "budget_seconds": budget_seconds,
-        "seed": seed,
-    }
-
-
 def _found(found: Any, wall_seconds: float) -> dict[str, Any]:
     return {
         "step_time": seconds(found.step_time),
@@ -271,5 +272,7 @@ def _graphs(family: str) -> dict[str, ComputationGraph]:
 @lru_cache(maxsize=2)
 def _problem(family: str, graph: str, cluster: str, groups: str) -> PlacementProblem:
     loaded = _graphs(family)[graph]
-    grouping: Grouping = by_rules(loaded, int(groups)) if groups.isdecimal() else groups
+    grouping: Grouping = groups
+    if groups.isdecimal():
+        grouping = coarsen(loaded, colocation_groups(loaded), int(groups))
     return PlacementProblem(loaded, load_cluster(cluster), grouping)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from benchmarks import alternating
-from benchmarks.alternating import Alternation, alternate, measured, row_of
+from benchmarks.alternating import alternate, measured, row_of
+from benchmarks.measuring import Case
 from benchmarks.processes import busy_seconds, processor_seconds
 from placeto.measurement import Effort, Measurement
 from tests.builders import make_cluster, make_graph, make_problem
@@ -71,4 +72,4 @@ def test_processor_time_is_counted():
 
 
 def run(runtime, rows, rounds):
-    return alternate({"now": runtime}, PROBLEM, None, rows, Alternation(rounds, EFFORT))
+    return alternate({"now": runtime}, Case(PROBLEM, None, EFFORT), rows, rounds)
