@@ -6,7 +6,7 @@ one device, channels from steps that do nothing but send; every placement that i
 both devices. The two placements on a single device are shown, and not judged.
 
 Each placement runs in the runtime as it is and as it was before it kept the simulated order, in
-turn; see `benchmarks.alternating`.
+turn; see `benchmarks.measuring`.
 
 A second prediction shows what the semantics leave out: what a transfer costs the processors at
 its ends, see `benchmarks.held`.
@@ -16,17 +16,31 @@ It goes on where it was stopped. Writes `results/fidelity.json`, `results/fideli
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.alternating import BEFORE, NOW, SETTINGS, Row, contest, digits, measured, row_of
 from benchmarks.held import Cost, cost_of, held_step_time
-from benchmarks.measuring import Plan, Study, run_study
+from benchmarks.measuring import (
+    BEFORE,
+    NOW,
+    SETTINGS,
+    Case,
+    Plan,
+    Row,
+    Study,
+    devices_of,
+    main,
+    measured,
+    ran,
+    row_of,
+)  # fmt: skip
 from benchmarks.output import picture, picture_of, span, table_of
-from benchmarks.splits import Split, splits
+from benchmarks.splits import Split, different, splits
 from placeto.measurement import Effort
 from placeto.placers import NotApplicable, place
 from placeto.problem import PlacementProblem
@@ -74,15 +88,7 @@ def measure(study: Study) -> dict[str, Any]:
 def measured_graph(study: Study, name: str, cost: Cost) -> dict[str, Any]:
     """The placements of a graph with their runs, and how well predictions agree with these."""
     case = study.case(name)
-
-    def enter(_: object) -> list[Row]:
-        return [
-            row_of(split.label, split.devices, runtime, family=split.family)
-            for split in placements(study.plan, case.problem)
-            for runtime in SETTINGS
-        ]
-
-    rows = contest(case, study.plan.rounds, study.folder / f"{name}.rows.json", enter)
+    rows = study.contest(name, case, enter)
     for row in rows:
         row |= predictions(case.problem, row, cost)
     kept = {runtime: found for runtime in SETTINGS if (found := judged(rows, runtime))}
@@ -97,23 +103,22 @@ def measured_graph(study: Study, name: str, cost: Cost) -> dict[str, Any]:
     }
 
 
-def placements(plan: Plan, problem: PlacementProblem) -> Iterator[Split]:
-    """What is measured, no placement twice: single devices, splits, the placers' own."""
-    fixed = list(splits(problem))
-    seen = set()
-    for split in (*fixed[:2], *fixed[2::EVERY], *_placers_own(plan, problem)):
-        if (key := split.devices.tobytes()) not in seen:
-            seen.add(key)
-            yield split
+def enter(plan: Plan, case: Case) -> list[Row]:
+    """Rows of what is measured: single devices, splits, the placers' own, in each runtime."""
+    fixed = list(splits(case.problem))
+    chosen = different([*fixed[:2], *fixed[2::EVERY], *_placers_own(plan, case.problem)])
+    return [
+        row_of(split.label, split.devices, runtime, family=split.family)
+        for split in chosen
+        for runtime in SETTINGS
+    ]
 
 
 def _placers_own(plan: Plan, problem: PlacementProblem) -> Iterator[Split]:
     for method, seconds in plan.searches.items():
-        try:
+        with suppress(NotApplicable):
             placement = place(problem, method, seconds)
-        except NotApplicable:
-            continue
-        yield Split(method, "placer", placement.devices.astype(np.int64))
+            yield Split(method, "placer", placement.devices.astype(np.int64))
 
 
 def predictions(problem: PlacementProblem, row: Row, cost: Cost) -> dict[str, Any]:
@@ -123,10 +128,10 @@ def predictions(problem: PlacementProblem, row: Row, cost: Cost) -> dict[str, An
         `measured` (None where it failed), `predicted` and `held`, in seconds; `transfers`, their
         number, and `bytes` in them.
     """
-    devices = digits(row["devices"])
+    devices = devices_of(row)
     schedule = simulate(problem, devices)
     return {
-        "measured": measured(row) if row["runs"] and not row["reason"] else None,
+        "measured": measured(row) if ran([row]) else None,
         "predicted": schedule.step_time,
         "held": held_step_time(problem, devices, cost),
         "transfers": len(schedule.transfers),
@@ -136,8 +141,8 @@ def predictions(problem: PlacementProblem, row: Row, cost: Cost) -> dict[str, An
 
 def judged(rows: Sequence[Row], runtime: str) -> list[Row]:
     """Rows of a runtime that count: measured, and on more than one device."""
-    ran = [row for row in rows if row["runtime"] == runtime and row["measured"] is not None]
-    return [row for row in ran if len(set(row["devices"])) > 1]
+    own = [row for row in rows if row["runtime"] == runtime and row["measured"] is not None]
+    return [row for row in own if len(set(row["devices"])) > 1]
 
 
 def figures(rows: Sequence[dict[str, Any]], key: str) -> dict[str, Any]:
@@ -184,10 +189,8 @@ def again(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
 
     rounds = np.array([[np.median(run["samples"]) for run in row["runs"]] for row in rows])
     count = rounds.shape[1]
-    pairs = [(one, two) for two in range(count) for one in range(two)]
-    between = float(
-        np.mean([spearmanr(rounds[:, one], rounds[:, two]).statistic for one, two in pairs])
-    )
+    pairs = [rounds[:, pair].T for pair in combinations(range(count), 2)]
+    between = float(np.mean([spearmanr(*pair).statistic for pair in pairs]))
     reliability = count * between / (1 + (count - 1) * between)
     return {"spearman": between, "most": max(reliability, 0.0) ** 0.5}
 
@@ -196,8 +199,7 @@ def markdown(graphs: dict[str, Any]) -> str:
     """The tables: a row a graph, for either prediction."""
 
     def rows(key: str) -> Iterator[dict[str, str]]:
-        ran = [(name, runtime) for name in graphs for runtime in (BEFORE, NOW)]
-        for name, runtime in ran:
+        for name, runtime in product(graphs, (BEFORE, NOW)):
             if runtime not in graphs[name]["figures"]:
                 continue
             found = graphs[name]["figures"][runtime][key]
@@ -252,5 +254,5 @@ def _ratio(real: Any, predicted: Any) -> float:
 
 
 if __name__ == "__main__":
-    folder, measured_graphs = run_study("fidelity", FULL, QUICK, measure, markdown)
+    folder, measured_graphs = main("fidelity", (FULL, QUICK), measure, markdown)
     draw(measured_graphs, picture_of("fidelity", folder))

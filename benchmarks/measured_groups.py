@@ -16,23 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.alternating import (
+from benchmarks.held import cost_of, held_step_time
+from benchmarks.measuring import (
     BEFORE,
     NOW,
+    Case,
+    Plan,
     Row,
-    Runtimes,
-    candidates,
-    contest,
-    digits,
-    fastest,
+    Study,
+    devices_of,
+    main,
     measured,
+    milliseconds,
     ran,
-    round_medians,
     row_of,
-)
-from benchmarks.held import cost_of, held_step_time
-from benchmarks.measuring import Case, Plan, Study, run_study
-from benchmarks.output import span, table
+)  # fmt: skip
+from benchmarks.output import table
 from placeto import PlacementProblem, simulate
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort
@@ -74,45 +73,39 @@ def measure(study: Study) -> dict[str, Any]:
     before = read_json(results)["graphs"] if results.exists() else {}
     graphs = {}
     for name, source in study.plan.sources.items():
-        case = study.case(name, "none")
-        known = before.get(name, {})
+        case, known = study.case(name, "none"), before.get(name, {})
         rows = known["rows"] if known.get("source") == source else []
-        entered = partial(enter, study.plan, case, {row["label"]: row["devices"] for row in rows})
-        rows = contest(case, study.plan.rounds, study.folder / f"{name}.groups.json", entered)
+        placed = {row["label"]: row["devices"] for row in rows}
+        rows = study.contest(name, case, partial(enter, placed))
         for row in rows:
-            devices = digits(row["devices"])
+            devices = devices_of(row)
             row["simulated"] = float(simulate(case.problem, devices).step_time)
             row["held"] = held_step_time(case.problem, devices, cost)
         graphs[name] = {"source": source, "rows": rows}
     return {"graphs": graphs}
 
 
-def enter(plan: Plan, case: Case, known: dict[str, str], runtimes: Runtimes) -> list[Row]:
+def enter(known: dict[str, str], plan: Plan, case: Case) -> list[Row]:
     """Rows of the contenders, op by op: one worker, and what was found with either groups.
 
     Args:
+        known: label -> placement, a digit a group, of what need not be searched.
         plan: how to search.
         case: what is placed and run.
-        known: label -> placement, a digit a group, of what need not be searched.
-        runtimes: in which what was found is run.
     """
-    entered = [row_of(SINGLE, all_on(case.problem, 0))]
+    problem = case.problem
+    some_op = np.unique(problem.op_group, return_index=True)[1]  # of each group
+    entered = [row_of(SINGLE, all_on(problem, 0))]
     for groups in GROUPS:
         label = LABEL.format(groups)
-        if len(known.get(label, "")) == case.problem.num_groups:
-            entered.append(row_of(label, digits(known[label])))
+        if len(known.get(label, "")) == problem.num_groups:
+            entered.append(row_of(label, []) | {"devices": known[label]})
         else:
-            found = _searched(case.problem, groups, plan.searches["auto"])
-            entered.append(fastest(runtimes, case, [row_of(label, devices) for devices in found]))
-    return [{**row, "runtime": name, "runs": []} for row in entered for name in runtimes]
-
-
-def _searched(problem: PlacementProblem, groups: str, seconds: float) -> list[np.ndarray]:
-    """(num_groups,) devices of the fastest few that the search came by with other groups."""
-    grouped = PlacementProblem(problem.graph, problem.cluster, groups)
-    some_op = np.unique(problem.op_group, return_index=True)[1]  # of each group
-    group_of = grouped.op_group[some_op]
-    return [devices[group_of] for devices in candidates(grouped, "auto", seconds)]
+            grouped = PlacementProblem(problem.graph, problem.cluster, groups)
+            found = replace(case, problem=grouped).candidates("auto", plan.searches["auto"])
+            group_of = grouped.op_group[some_op]
+            entered.append(case.fastest([row_of(label, devices[group_of]) for devices in found]))
+    return [{**row, "runtime": name, "runs": []} for row in entered for name in case.runtimes]
 
 
 def markdown(graphs: dict[str, Any]) -> str:
@@ -128,8 +121,7 @@ def markdown(graphs: dict[str, Any]) -> str:
             for runtime in (BEFORE, NOW):
                 if row := by_key.get((label, runtime)):
                     ratio = measured(row) / measured(by_key[SINGLE, runtime])
-                    rounds = span(round_medians(row))
-                    cells += [f"{measured(row) * 1e3:.0f}", rounds, f"{ratio:.2f}"]
+                    cells += [*milliseconds(row), f"{ratio:.2f}"]
                 else:
                     cells += ["-"] * 3
             rows.append(cells)
@@ -140,4 +132,4 @@ def markdown(graphs: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    run_study("measured_groups", FULL, QUICK, measure, markdown)
+    main("measured_groups", (FULL, QUICK), measure, markdown)

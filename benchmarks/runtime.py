@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.alternating import BEFORE, NOW, SETTINGS, digits, row_of
-from benchmarks.measuring import Plan, Study, run_study
+from benchmarks.measuring import BEFORE, NOW, SETTINGS, Plan, Study, devices_of, main, row_of
 from benchmarks.output import span, table
 from placeto import PlacementProblem, place, simulate
 from placeto.heuristics.initial import all_on
@@ -139,7 +138,7 @@ def measure_all(study: Study, graphs: Graphs, runtime: str) -> None:
         for name, graph in graphs.items():
             case = study.case(name, "papers")
             for row in rows_of({name: graph}, runtime):
-                devices = digits(row["devices"])
+                devices = devices_of(row)
                 run = started.measure(case.problem, devices, case.runnable, case.effort, traces=1)
                 if not run.feasible:
                     raise RuntimeError(f"{name}, {row['placement']}, {runtime}: {run.reason}")
@@ -217,5 +216,5 @@ def _settings(graphs: Graphs) -> str:
 
 
 if __name__ == "__main__":
-    results, measured_graphs = run_study("runtime", FULL, QUICK, measure, markdown)
+    results, measured_graphs = main("runtime", (FULL, QUICK), measure, markdown)
     (results / "runtime_short.md").write_text(short(measured_graphs))

@@ -1,12 +1,13 @@
 """Placements on two devices of every kind that people and placers come up with."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
+from placeto.support.dags import levels
 
 CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 WINDOWS = (4, 8, 16, 32)
@@ -36,8 +37,13 @@ def splits(problem: PlacementProblem) -> Iterator[Split]:
     with their gradients here, the rest there; parallel branches of a window of layers apart;
     every layer on a device drawn at random.
     """
+    yield from different(_candidates(problem))
+
+
+def different(splits: Iterable[Split]) -> Iterator[Split]:
+    """Those whose placement is not that of one before."""
     seen = set()
-    for split in _candidates(problem):
+    for split in splits:
         if (key := split.devices.tobytes()) not in seen:
             seen.add(key)
             yield split
@@ -72,13 +78,8 @@ def layer_of_group(problem: PlacementProblem) -> Ints:
     """
     graph = problem.graph
     source, target = graph.op_edges
-    depth, height = np.zeros((2, graph.num_ops), dtype=np.int64)
-    order = np.empty(graph.num_ops, dtype=np.int64)
-    order[graph.topological_order] = np.arange(graph.num_ops)
-    for edge in np.argsort(order[source], kind="stable"):
-        depth[target[edge]] = max(depth[target[edge]], depth[source[edge]] + 1)
-    for edge in np.argsort(-order[target], kind="stable"):
-        height[source[edge]] = max(height[source[edge]], height[target[edge]] + 1)
+    depth = levels(graph.num_ops, source, target)
+    height = levels(graph.num_ops, target, source)
     # Half of a group's work is before and half behind its depth; a group may have both passes.
     weight = problem.op_seconds[:, 0] + 1e-9
     total = np.bincount(problem.op_group, weights=weight)

@@ -8,22 +8,10 @@ several rounds; only these runs count, as what was fastest once may have been lu
 """
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from benchmarks.alternating import (
-    Row,
-    Runtimes,
-    candidates,
-    contest,
-    fastest,
-    measured,
-    ran,
-    round_medians,
-    row_of,
-)
-from benchmarks.measuring import Case, Plan, Study, run_study
-from benchmarks.output import span, table_of
+from benchmarks.measuring import Case, Plan, Row, Study, main, measured, milliseconds, ran, row_of
+from benchmarks.output import table
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort
 from placeto.placers import NotApplicable
@@ -53,27 +41,25 @@ def measure(study: Study) -> dict[str, Any]:
     """Runs the contest of each graph."""
     graphs = {}
     for name, source in study.plan.sources.items():
-        case = study.case(name)
-        entered = partial(enter, study.plan, case)
-        rows = contest(case, study.plan.rounds, study.folder / f"{name}.win.json", entered)
+        rows = study.contest(name, study.case(name), enter)
         graphs[name] = {"source": source, "rows": rows}
     return {"graphs": graphs}
 
 
-def enter(plan: Plan, case: Case, runtimes: Runtimes) -> list[Row]:
+def enter(plan: Plan, case: Case) -> list[Row]:
     """Rows of the contenders: either worker, the expert where there is one, what was found."""
     rows = [row_of(SINGLE.format(number), all_on(case.problem, number)) for number in (0, 1)]
-    rows += _searched(case, EXPERT, 1.0)[:1]
     searches = plan.searches.items()
     found = [row for method, seconds in searches for row in _searched(case, method, seconds)]
-    best = fastest(runtimes, case, found)
-    return [*rows, best | {"label": FOUND, "method": best["label"]}]
+    best = case.fastest(found)
+    found_row = best | {"label": FOUND, "method": best["label"]}
+    return [*rows, *_searched(case, EXPERT, 1.0)[:1], found_row]
 
 
 def _searched(case: Case, method: str, seconds: float) -> list[Row]:
     """Rows of the fastest few that a placer came by; none where it cannot place this."""
     try:
-        return [row_of(method, devices) for devices in candidates(case.problem, method, seconds)]
+        return [row_of(method, devices) for devices in case.candidates(method, seconds)]
     except NotApplicable:
         return []
 
@@ -84,18 +70,13 @@ def markdown(graphs: dict[str, Any]) -> str:
     for name, graph in graphs.items():
         contenders = ran(graph["rows"])
         best = min(measured(row) for row in contenders if row["label"] != FOUND)
-        rows += [
-            {
-                "graph": f"`{name}`",
-                "placement": row["label"] + (f" ({row['method']})" if "method" in row else ""),
-                "step, ms": f"{measured(row) * 1e3:.0f}",
-                "rounds, ms": span(round_medians(row)),
-                "ratio to the best other": f"{measured(row) / best:.2f}",
-            }
-            for row in contenders
-        ]
-    return table_of(rows)
+        for row in contenders:
+            label = row["label"] + (f" ({row['method']})" if "method" in row else "")
+            ratio = f"{measured(row) / best:.2f}"
+            rows.append([f"`{name}`", label, *milliseconds(row), ratio])
+    header = ["graph", "placement", "step, ms", "rounds, ms", "ratio to the best other"]
+    return table(header, rows)
 
 
 if __name__ == "__main__":
-    run_study("win", FULL, QUICK, measure, markdown)
+    main("win", (FULL, QUICK), measure, markdown)
