@@ -10,20 +10,20 @@ import json
 import sys
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.families import family_graph
 from benchmarks.one_core import side_by_side
 from benchmarks.output import RESULTS, machine, save, table_of
 from placeto import Channel, Cluster, Device, PlacementProblem, place, simulate
 from placeto.heuristics.initial import all_on
-from placeto.placement import Placement
 
 PROOF_SECONDS = 120.0
 # Of one core, for each search.
@@ -97,44 +97,28 @@ def _cluster(count: int, network: str, memory_bytes: int = 10**12) -> Cluster:
     )
 
 
-class Search(NamedTuple):
-    """One search of an instance.
-
-    Attributes:
-        method: the placer.
-        seed: its seed.
-        gap: how much slower than the optimum its placement is, as a share; infinite if it does not
-            fit in memory.
-        evaluations: placements simulated in all.
-        found_after: placements simulated until the best one was met.
-        seconds: of one core, in all.
-    """
-
-    method: str
-    seed: int
-    gap: float
-    evaluations: int
-    found_after: int
-    seconds: float
-
-
-def search(task: tuple[str, str, int, float]) -> Search:
+def search(task: tuple[str, str, int, float]) -> dict[str, Any]:
     """Searches an instance for as long as the method is given.
 
     Args:
         task: instance, method, seed, and the optimum in seconds.
+
+    Returns:
+        `gap`, how much slower than the optimum the placement is, as a share, infinite if it does
+        not fit in memory; `evaluations`, placements simulated in all; `found_after`, placements
+        simulated until the best one was met; `seconds` of one core; and `method` and `seed`.
     """
     name, method, seed, optimum = task
     budget = SEARCH_SECONDS[method]
     placement = place(instance(name), method, budget, seed, clock=time.process_time)
-    return Search(
-        method,
-        seed,
-        placement.step_time / optimum - 1 if placement.feasible else np.inf,
-        placement.evaluations,
-        placement.trace[-1][0] if placement.trace else placement.evaluations,
-        round(placement.wall_seconds, 3),
-    )
+    return {
+        "method": method,
+        "seed": seed,
+        "gap": placement.step_time / optimum - 1 if placement.feasible else np.inf,
+        "evaluations": placement.evaluations,
+        "found_after": placement.trace[-1][0] if placement.trace else placement.evaluations,
+        "seconds": round(placement.wall_seconds, 3),
+    }
 
 
 def run() -> int:
@@ -142,73 +126,63 @@ def run() -> int:
     rows = _prove()
     if len(rows) < len(NAMES):
         return 1
-    searches = _search_all({row["instance"]: row["optimum"] for row in rows})
-    for row in rows:
-        row["searches"] = [found._asdict() for found in searches[row["instance"]]]
-    head = {"command": "python -m benchmarks.instances", "machine": machine()}
-    document = {**head, "search_seconds": SEARCH_SECONDS, "rows": rows}
-    text = markdown([found for row in searches.values() for found in row])
-    save("instances", document, text, indent=1)
+    keys = product(rows, SEARCH_SECONDS, SEEDS)  # method by method, seed by seed
+    tasks = [(row["instance"], method, seed, row["optimum"]) for row, method, seed in keys]
+    searches: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for (name, method, seed, _), found in zip(tasks, side_by_side(search, tasks), strict=True):
+        print(f"{name}: {method}, seed {seed}: {found['gap']:.2%}", flush=True)
+        searches[name].append(found)
+    document = {
+        "command": "python -m benchmarks.instances",
+        "machine": machine(),
+        "search_seconds": SEARCH_SECONDS,
+        "rows": [{**row, "searches": searches[row["instance"]]} for row in rows],
+    }
+    save("instances", document, markdown(document["rows"]), indent=1)
     return 0
 
 
-def markdown(searches: Sequence[Search]) -> str:
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """How near to the optima the methods came, as a table."""
-    rows = []
-    for method in SEARCH_SECONDS:
-        own = [found for found in searches if found.method == method]
-        gaps = [found.gap for found in own]
-        worst = [max(gaps[first : first + len(SEEDS)]) for first in range(0, len(own), len(SEEDS))]
-        rows.append({
+    searches = pd.json_normalize(rows, "searches", "instance")
+    lines = []
+    for method, own in searches.groupby("method", sort=False):
+        worst = own.groupby("instance")["gap"].max()
+        middle = own.median(numeric_only=True)
+        lines.append({
             "": f"`{method}`",
-            "instances": f"{sum(gap <= NEAR for gap in worst)} of {len(worst)}",
-            "searches": f"{sum(gap <= NEAR for gap in gaps)} of {len(gaps)}",
-            "largest gap": f"{max(gaps):.2%}",
-            "placements": f"{median(found.evaluations for found in own):,.0f}",
-            "until the best": f"{median(found.found_after for found in own):,.0f}",
+            "instances": f"{(worst <= NEAR).sum()} of {len(worst)}",
+            "searches": f"{(own['gap'] <= NEAR).sum()} of {len(own)}",
+            "largest gap": f"{worst.max():.2%}",
+            "placements": f"{middle['evaluations']:,.0f}",
+            "until the best": f"{middle['found_after']:,.0f}",
         })  # fmt: skip
-    return table_of(rows)
-
-
-def _search_all(best: Mapping[str, float]) -> dict[str, list[Search]]:
-    """Instance -> its searches, method by method, seed by seed; two run at once."""
-    keys = product(best, SEARCH_SECONDS, SEEDS)
-    tasks = [(name, method, seed, best[name]) for name, method, seed in keys]
-    searches: dict[str, list[Search]] = {name: [] for name in best}
-    for (name, *_), found in zip(tasks, side_by_side(search, tasks), strict=True):
-        print(f"{name}: {found.method}, seed {found.seed}: {found.gap:.2%}", flush=True)
-        searches[name].append(found)
-    return searches
+    return table_of(lines)
 
 
 def _prove() -> list[dict[str, Any]]:
     """Rows of the instances up to the first that is not proven in time."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     place(instance(NAMES[0]), "exact")  # compiles
     for name in NAMES:
-        placement = place(instance(name), "exact", PROOF_SECONDS)
-        row = _row(name, placement)
-        print(f"{name}: {row['optimum'] * 1e3:.3f} ms, {row['wall_seconds']:.2f} s", flush=True)
-        if placement.lower_bound < placement.step_time * (1 - 1e-8):
-            print(f"{name}: not proven: no placement is below {placement.lower_bound} s")
+        found = place(instance(name), "exact", PROOF_SECONDS)
+        seconds = round(found.wall_seconds, 3)
+        print(f"{name}: {found.step_time * 1e3:.3f} ms, {seconds:.2f} s", flush=True)
+        if found.lower_bound < found.step_time * (1 - 1e-8):
+            print(f"{name}: not proven: no placement is below {found.lower_bound} s")
             break
-        rows.append(row)
+        rows.append({
+            "instance": name,
+            "ops": found.problem.graph.num_ops,
+            "groups": found.problem.num_groups,
+            "devices": found.problem.num_devices,
+            "optimum": found.step_time,
+            "feasible": found.feasible,
+            "placement": "".join(map(str, found.devices.tolist())),
+            "evaluations": found.evaluations,
+            "wall_seconds": seconds,
+        })  # fmt: skip
     return rows
-
-
-def _row(name: str, placement: Placement) -> dict[str, Any]:
-    problem = placement.problem
-    return {
-        "instance": name,
-        "ops": problem.graph.num_ops,
-        "groups": problem.num_groups,
-        "devices": problem.num_devices,
-        "optimum": placement.step_time,
-        "feasible": placement.feasible,
-        "placement": "".join(map(str, placement.devices.tolist())),
-        "evaluations": placement.evaluations,
-        "wall_seconds": round(placement.wall_seconds, 3),
-    }
 
 
 if __name__ == "__main__":

@@ -23,8 +23,6 @@ from placeto.support.ray_session import ray_session
 from placeto.training import Trainer, train
 from placeto.training.distributed import Scheme, train_with_workers
 
-WORKERS = (1, 2, 4)
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -42,7 +40,7 @@ class Plan:
     updates: int = 12
     evaluations: int = 20_000
     problems: int = 8
-    workers: tuple[int, ...] = WORKERS
+    workers: tuple[int, ...] = (1, 2, 4)
 
 
 QUICK = Plan(grouping=8, updates=3, evaluations=20, problems=2, workers=(1,))
@@ -55,20 +53,24 @@ def measure(plan: Plan) -> list[dict[str, Any]]:
     row of the same `what`.
     """
     problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x4"), plan.grouping)
-    single = {"workers": 0, "controllers": 1, "rate": training_rate(problem, plan, train)}
-    rows: list[dict[str, Any]] = [{"what": "synchronous", **single}]
+    rows: list[dict[str, Any]] = []
+
+    def add(what: str, workers: int, controllers: int, rate: float) -> None:
+        first = next((row["rate"] for row in rows if row["what"] == what), rate)
+        row = {"what": what, "workers": workers, "controllers": controllers, "rate": rate}
+        rows.append({**row, "ratio": rate / first})
+
+    single = training_rate(problem, plan, train)
+    add("synchronous", 0, 1, single)
     for workers in plan.workers:
         run = partial(train_with_workers, scheme=Scheme(workers))
-        rows.append(_row("synchronous", workers, 1, training_rate(problem, plan, run)))
-    rows.append({"what": "asynchronous", **single})
+        add("synchronous", workers, 1, training_rate(problem, plan, run))
+    add("asynchronous", 0, 1, single)
     for controllers in plan.workers:
         run = partial(train_with_workers, scheme=Scheme(1, "asynchronous", controllers))
-        rate = training_rate(problem, plan, run, controllers)
-        rows.append(_row("asynchronous", 1, controllers, rate))
-    rows += [_row("search", workers, 1, search_rate(plan, workers)) for workers in plan.workers]
-    first: dict[str, float] = {}
-    for row in rows:
-        row["ratio"] = row["rate"] / first.setdefault(row["what"], row["rate"])
+        add("asynchronous", 1, controllers, training_rate(problem, plan, run, controllers))
+    for workers in plan.workers:
+        add("search", workers, 1, search_rate(plan, workers))
     return rows
 
 
@@ -125,10 +127,6 @@ def markdown(rows: Sequence[dict[str, Any]], cores: int) -> str:
         f"On {cores} cores: steps of episodes a second in training, gradient included; placements "
         f"simulated a second in searches, start of the workers included.\n\n{text}"
     )
-
-
-def _row(what: str, workers: int, controllers: int, rate: float) -> dict[str, Any]:
-    return {"what": what, "workers": workers, "controllers": controllers, "rate": rate}
 
 
 def main() -> None:
