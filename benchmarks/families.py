@@ -24,8 +24,7 @@ def fork(size: int, rng: np.random.Generator) -> Edges:
     edges, op = [], 1
     while op < size - 1:
         length = min(int(rng.integers(1, 3)), size - 1 - op)
-        branch = [0, *range(op, op + length), size - 1]
-        edges += list(pairwise(branch))
+        edges += pairwise([0, *range(op, op + length), size - 1])
         op += length
     return edges
 
@@ -84,8 +83,7 @@ def training(size: int, rng: np.random.Generator) -> Edges:
 
 
 FAMILIES: dict[str, Callable[[int, np.random.Generator], Edges]] = {
-    family.__name__: family
-    for family in (chain, fork, diamonds, layered, series_parallel, training)
+    each.__name__: each for each in (chain, fork, diamonds, layered, series_parallel, training)
 }
 
 
@@ -98,27 +96,22 @@ def family_graph(name: str, family: str, size: int, rng: np.random.Generator) ->
         size: ops; of `training`, layers of three ops that share a device.
         rng: draws the edges and the costs.
     """
-    edges = FAMILIES[family](size, rng)
+    sources, targets = np.array(FAMILIES[family](size, rng)).T
     layers = family == "training"
     count = 3 * size if layers else size
     op = np.arange(count)
     seconds = rng.uniform(1e-3, 1e-2, count)
-    if layers:
-        seconds[op % 3 == 2] = 0.0
-    else:
-        seconds[rng.random(count) < 0.1] = 0.0
-    producers = sorted({source for source, _ in edges})
-    tensor_of = {producer: tensor for tensor, producer in enumerate(producers)}
-    consumers = np.array([(tensor_of[source], target) for source, target in edges])
+    seconds[op % 3 == 2 if layers else rng.random(count) < 0.1] = 0.0
+    producers, tensor = np.unique(sources, return_inverse=True)
     return ComputationGraph(
         name=name,
         op_names=[f"op_{number}" for number in range(count)],
         op_types=["Op" if cost else "Reshape" for cost in seconds.tolist()],
         op_seconds={"gpu": seconds, "cpu": seconds * rng.uniform(0.5, 4, count)},
-        tensor_producer=np.array(producers),
+        tensor_producer=producers,
         tensor_bytes=rng.integers(10**6, 10**7, len(producers)),
-        edge_tensor=consumers[:, 0],
-        edge_consumer=consumers[:, 1],
+        edge_tensor=tensor,
+        edge_consumer=targets,
         param_bytes=rng.integers(10**6, 10**8, count) * (op % 3 == 0 if layers else 1),
         colocation=op // 3 if layers else np.full(count, -1),
     )

@@ -24,21 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import measuring
 from benchmarks.held import Cost, cost_of, held_step_time
-from benchmarks.measuring import (
-    BEFORE,
-    NOW,
-    SETTINGS,
-    Case,
-    Plan,
-    Row,
-    Study,
-    devices_of,
-    main,
-    measured,
-    ran,
-    row_of,
-)  # fmt: skip
+from benchmarks.measuring import NOW, SETTINGS, Case, Plan, Row, Study
 from benchmarks.output import picture, picture_of, span, table_of
 from benchmarks.splits import Split, different, splits
 from placeto.measurement import Effort
@@ -108,7 +96,7 @@ def enter(plan: Plan, case: Case) -> list[Row]:
     fixed = list(splits(case.problem))
     chosen = different([*fixed[:2], *fixed[2::EVERY], *_placers_own(plan, case.problem)])
     return [
-        row_of(split.label, split.devices, runtime, family=split.family)
+        measuring.row_of(split.label, split.devices, runtime, family=split.family)
         for split in chosen
         for runtime in SETTINGS
     ]
@@ -128,10 +116,10 @@ def predictions(problem: PlacementProblem, row: Row, cost: Cost) -> dict[str, An
         `measured` (None where it failed), `predicted` and `held`, in seconds; `transfers`, their
         number, and `bytes` in them.
     """
-    devices = devices_of(row)
+    devices = measuring.devices_of(row)
     schedule = simulate(problem, devices)
     return {
-        "measured": measured(row) if ran([row]) else None,
+        "measured": None if row["reason"] or not row["runs"] else measuring.measured(row),
         "predicted": schedule.step_time,
         "held": held_step_time(problem, devices, cost),
         "transfers": len(schedule.transfers),
@@ -145,7 +133,7 @@ def judged(rows: Sequence[Row], runtime: str) -> list[Row]:
     return [row for row in own if len(set(row["devices"])) > 1]
 
 
-def figures(rows: Sequence[dict[str, Any]], key: str) -> dict[str, Any]:
+def figures(rows: Sequence[Row], key: str) -> dict[str, Any]:
     """How well predictions agree with measurements.
 
     Args:
@@ -177,7 +165,7 @@ def figures(rows: Sequence[dict[str, Any]], key: str) -> dict[str, Any]:
     }
 
 
-def again(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+def again(rows: Sequence[Row]) -> dict[str, float]:
     """How well the measurements agree with themselves, in the order of the placements.
 
     Returns:
@@ -199,7 +187,7 @@ def markdown(graphs: dict[str, Any]) -> str:
     """The tables: a row a graph, for either prediction."""
 
     def rows(key: str) -> Iterator[dict[str, str]]:
-        for name, runtime in product(graphs, (BEFORE, NOW)):
+        for name, runtime in product(graphs, SETTINGS):
             if runtime not in graphs[name]["figures"]:
                 continue
             found = graphs[name]["figures"][runtime][key]
@@ -254,5 +242,5 @@ def _ratio(real: Any, predicted: Any) -> float:
 
 
 if __name__ == "__main__":
-    folder, measured_graphs = main("fidelity", (FULL, QUICK), measure, markdown)
+    folder, measured_graphs = measuring.main("fidelity", (FULL, QUICK), measure, markdown)
     draw(measured_graphs, picture_of("fidelity", folder))

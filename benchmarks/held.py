@@ -25,12 +25,7 @@ from placeto.support.files import read_json, write_json
 
 @dataclass(frozen=True)
 class Cost:
-    """What transfers take of processors, as pairs: seconds a tensor, seconds a byte.
-
-    Attributes:
-        source: of the source's.
-        destination: of the destination's.
-    """
+    """What transfers take of the processors at their ends: seconds a tensor, seconds a byte."""
 
     source: tuple[float, float]
     destination: tuple[float, float]
@@ -58,22 +53,12 @@ def fit_cost(rows: Sequence[dict[str, Any]]) -> Cost:
 
 
 def held_step_time(problem: PlacementProblem, devices: Ints, cost: Cost) -> float:
-    """Seconds of a step; see `with_ends_held`."""
-    return float(simulate(*with_ends_held(problem, devices, cost)).step_time)
-
-
-def with_ends_held(
-    problem: PlacementProblem, devices: Ints, cost: Cost
-) -> tuple[PlacementProblem, Ints]:
-    """A placed problem in which transfers hold the devices at their ends.
+    """Seconds of a step in which transfers hold the devices at their ends.
 
     Args:
         problem: on devices of one kind.
         devices: (num_groups,) device of each group.
         cost: of a transfer; there is one per tensor and destination.
-
-    Returns:
-        A problem whose groups are single ops, and (num_ops,) the device of each.
     """
     graph = problem.graph
     of_op = np.asarray(devices)[problem.op_group]
@@ -108,4 +93,5 @@ def with_ends_held(
     channels = tuple(replace(channel, **free) for channel in problem.cluster.channels)
     placed = np.concatenate([of_op, of_op[producer], pairs[:, 1]])
     cluster = replace(problem.cluster, channels=channels)
-    return PlacementProblem(expanded, cluster, np.arange(expanded.num_ops)), placed
+    held = PlacementProblem(expanded, cluster, np.arange(expanded.num_ops))
+    return float(simulate(held, placed).step_time)

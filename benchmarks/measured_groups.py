@@ -16,21 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import measuring
 from benchmarks.held import cost_of, held_step_time
-from benchmarks.measuring import (
-    BEFORE,
-    NOW,
-    Case,
-    Plan,
-    Row,
-    Study,
-    devices_of,
-    main,
-    measured,
-    milliseconds,
-    ran,
-    row_of,
-)  # fmt: skip
+from benchmarks.measuring import SETTINGS, Case, Plan, Row, Study
 from benchmarks.output import table
 from placeto import PlacementProblem, simulate
 from placeto.heuristics.initial import all_on
@@ -78,7 +66,7 @@ def measure(study: Study) -> dict[str, Any]:
         placed = {row["label"]: row["devices"] for row in rows}
         rows = study.contest(name, case, partial(enter, placed))
         for row in rows:
-            devices = devices_of(row)
+            devices = measuring.devices_of(row)
             row["simulated"] = float(simulate(case.problem, devices).step_time)
             row["held"] = held_step_time(case.problem, devices, cost)
         graphs[name] = {"source": source, "rows": rows}
@@ -95,16 +83,17 @@ def enter(known: dict[str, str], plan: Plan, case: Case) -> list[Row]:
     """
     problem = case.problem
     some_op = np.unique(problem.op_group, return_index=True)[1]  # of each group
-    entered = [row_of(SINGLE, all_on(problem, 0))]
+    entered = [measuring.row_of(SINGLE, all_on(problem, 0))]
     for groups in GROUPS:
         label = LABEL.format(groups)
         if len(known.get(label, "")) == problem.num_groups:
-            entered.append(row_of(label, []) | {"devices": known[label]})
+            entered.append(measuring.row_of(label, []) | {"devices": known[label]})
         else:
             grouped = PlacementProblem(problem.graph, problem.cluster, groups)
             found = replace(case, problem=grouped).candidates("auto", plan.searches["auto"])
             group_of = grouped.op_group[some_op]
-            entered.append(case.fastest([row_of(label, devices[group_of]) for devices in found]))
+            rows = [measuring.row_of(label, devices[group_of]) for devices in found]
+            entered.append(case.fastest(rows))
     return [{**row, "runtime": name, "runs": []} for row in entered for name in case.runtimes]
 
 
@@ -112,24 +101,24 @@ def markdown(graphs: dict[str, Any]) -> str:
     """The table: a row a graph and contender; a dash for what did not run in a runtime."""
     rows = []
     for name, graph in graphs.items():
-        by_key = {(row["label"], row["runtime"]): row for row in ran(graph["rows"])}
+        by_key = {(row["label"], row["runtime"]): row for row in measuring.ran(graph["rows"])}
         either = {label: row for (label, _), row in by_key.items()}
         for label, row in either.items():
             over_one = row["simulated"] / either[SINGLE]["simulated"]
             simulated = (f"{row[key] * 1e3:.0f}" for key in ("simulated", "held"))
             cells = [f"`{name}`", label, *simulated, f"{over_one:.2f}"]
-            for runtime in (BEFORE, NOW):
+            for runtime in SETTINGS:
                 if row := by_key.get((label, runtime)):
-                    ratio = measured(row) / measured(by_key[SINGLE, runtime])
-                    cells += [*milliseconds(row), f"{ratio:.2f}"]
+                    ratio = measuring.measured(row) / measuring.measured(by_key[SINGLE, runtime])
+                    cells += [*measuring.milliseconds(row), f"{ratio:.2f}"]
                 else:
                     cells += ["-"] * 3
             rows.append(cells)
     header = ["graph", "placement", "simulated, ms", "ends held, ms", "over one worker"]
-    for runtime in (BEFORE, NOW):
+    for runtime in SETTINGS:
         header += [f"measured {runtime}, ms", "rounds", "over one worker"]
     return table(header, rows)
 
 
 if __name__ == "__main__":
-    main("measured_groups", (FULL, QUICK), measure, markdown)
+    measuring.main("measured_groups", (FULL, QUICK), measure, markdown)

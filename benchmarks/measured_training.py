@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.output import RESULTS, command_line, machine, save, span, table, table_of
+from benchmarks.output import RESULTS, command_line, machine, save, span, table
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
@@ -36,7 +36,6 @@ CONFIG = Placeto2019Config(
     updates=30, episodes=16, learning_rate=5e-3, final_learning_rate=1e-3, entropy_bonus=0.1,
     algorithm="ppo", baseline_episodes=64, rounds=2, keep=0.0,
 )  # fmt: skip
-QUICK_UPDATES = 2
 
 
 def two_towers(rows: int = 512, width: int = 1024, layers: int = 3) -> Any:
@@ -47,13 +46,12 @@ def two_towers(rows: int = 512, width: int = 1024, layers: int = 3) -> Any:
     import tensorflow as tf
 
     shape, stddev = (width, width), width**-0.5
-    towers = [
-        [
-            tf.Variable(tf.random.normal(shape, stddev=stddev), name=f"{name}_{layer}")
-            for layer in range(layers)
-        ]
-        for name in ("user", "item")
-    ]
+
+    def tower(name: str) -> list[Any]:
+        drawn = (tf.random.normal(shape, stddev=stddev) for _ in range(layers))
+        return [tf.Variable(each, name=f"{name}_{layer}") for layer, each in enumerate(drawn)]
+
+    towers = [tower("user"), tower("item")]
     signature = [tf.TensorSpec((rows, width), name=name) for name in ("users", "items")]
 
     @tf.function(input_signature=signature)
@@ -75,22 +73,17 @@ def two_towers(rows: int = 512, width: int = 1024, layers: int = 3) -> Any:
     return step
 
 
-def study(config: Placeto2019Config, rounds: int, folder: Path) -> dict[str, Any]:
-    """Trains and confirms.
-
-    Args:
-        config: of the training.
-        rounds: how often the placements are run in turn in the end.
-        folder: of the run and the graph; what was there is gone.
+def study(config: Placeto2019Config, rounds: int) -> dict[str, Any]:
+    """Trains, and runs placements in turn in the end, so many rounds; all anew, in `BUILD`.
 
     Returns:
         `updates`, a row each with the mean measured seconds of its last placements and the least
         until then; `runs`, placements run, and `failures`; and of `start`, `learned` and `fastest`
         the seconds of each round.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    path = folder / "two_towers.json.gz"
+    shutil.rmtree(BUILD, ignore_errors=True)
+    BUILD.mkdir(parents=True)
+    path = BUILD / "two_towers.json.gz"
     # In a process of its own: TensorFlow would stay in this one.
     command = [sys.executable, "-m", "placeto", "extract", SOURCE, "-o", str(path)]
     subprocess.run(command, check=True)
@@ -98,7 +91,7 @@ def study(config: Placeto2019Config, rounds: int, folder: Path) -> dict[str, Any
     runnable = find_runnable(problem.graph)
     runtime = Runtime(problem.cluster)
     with MeasuringEvaluator(runtime, EFFORT, {problem.graph.name: runnable}) as evaluate:
-        trainer = train([problem], config, folder / "run", progress=print, evaluate=evaluate)
+        trainer = train([problem], config, BUILD / "run", progress=print, evaluate=evaluate)
         training_runs = evaluate.runs
         compared = {
             "start": all_on(problem, 0),
@@ -111,7 +104,7 @@ def study(config: Placeto2019Config, rounds: int, folder: Path) -> dict[str, Any
                 measurement = runtime.measure(problem, devices, runnable, EFFORT)
                 if measurement.feasible:
                     seconds[name].append(measurement.step_time)
-        lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+        lines = (BUILD / "run" / "metrics.jsonl").read_text().splitlines()
         keys = ("update", "step_time", "best_step_time", "entropy")
         return {
             "command": "python -m benchmarks.measured_training",
@@ -137,30 +130,22 @@ def markdown(found: dict[str, Any]) -> str:
         for row in {row["update"]: row for row in shown}.values()
     ]
     start = found["confirmed"]["start"]
-    confirmed = [
-        {
-            "placement": name,
-            "step": f"{1e3 * median(times):.0f}",
-            "rounds": span(times),
-            "ratio to the start": f"{median(times) / median(start):.2f}",
-        }
-        for name, times in found["confirmed"].items()
-        if times  # none if it never ran
-    ]
+    confirmed = []
+    for name, times in found["confirmed"].items():
+        if times:  # none if it never ran
+            ratio = f"{median(times) / median(start):.2f}"
+            confirmed.append([name, f"{1e3 * median(times):.0f}", span(times), ratio])
     return (
         f"Measured step times, ms, of {len(updates)} updates; {found['runs']} placements were run:"
         "\n\n"
         + table(["update", "mean of its episodes' ends", "best until then"], log)
         + f"\nRun in turn in the end, ms, median of {len(start)} rounds:\n\n"
-        + table_of(confirmed)
+        + table(["placement", "step", "rounds", "ratio to the start"], confirmed)
     )
 
 
 if __name__ == "__main__":
     parser = command_line("measured_training", "two updates, one round; results into build/")
-    if parser.parse_args().quick:
-        found = study(replace(CONFIG, updates=QUICK_UPDATES), 1, BUILD)
-        save("measured_training", found, markdown(found), BUILD)
-    else:
-        found = study(CONFIG, ROUNDS, BUILD)
-        save("measured_training", found, markdown(found), RESULTS)
+    quick = parser.parse_args().quick
+    found = study(replace(CONFIG, updates=2), 1) if quick else study(CONFIG, ROUNDS)
+    save("measured_training", found, markdown(found), BUILD if quick else RESULTS)

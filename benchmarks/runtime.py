@@ -65,16 +65,8 @@ RUNTIMES: dict[str, tuple[type[Runtime], RuntimeSettings]] = {
     "only ops from 20 us on in order": (LongOpsInOrder, RuntimeSettings()),
     "each op after the fourth before it": (LanesInOrder, RuntimeSettings()),
 }
-
-
-BATCHES = {
-    "branches": 32,
-    "towers": 64,
-    "experts": 64,
-    "stack": 64,
-    "recurrent": 32,
-    "attention": 32,
-}
+BATCHES = {"branches": 32, "towers": 64, "experts": 64, "stack": 64, "recurrent": 32,
+           "attention": 32}  # fmt: skip
 FULL = Plan(
     {name: f"benchmarks.models:{name}?batch={batch}" for name, batch in BATCHES.items()},
     ("--steps", "9", "--traces", "5"),
@@ -95,11 +87,8 @@ Graphs = dict[str, dict[str, Any]]
 def measure(study: Study) -> dict[str, Any]:
     """Measures the rounds that are missing, all graphs in a runtime, then in the next."""
     kept = study.folder / "rounds.json"
-    graphs: Graphs = (
-        read_json(kept)
-        if kept.exists()
-        else {name: entered(study, name) for name in study.plan.sources}
-    )
+    graphs: Graphs = read_json(kept) if kept.exists() else {}
+    graphs |= {name: entered(study, name) for name in study.plan.sources if name not in graphs}
     for number in range(study.plan.rounds):
         for runtime in RUNTIMES if number % 2 == 0 else reversed(RUNTIMES):
             if len(rows_of(graphs, runtime)[-1]["rounds"]) == number:
@@ -198,11 +187,11 @@ def _settings(graphs: Graphs) -> str:
     for runtime in RUNTIMES:
         cells = [runtime]
         for placement in (ONE, FOUND):
-            ratios = [
-                median(rounds(graph, placement, runtime))
-                / median(rounds(graph, placement, WITH_ALL))
-                for graph in graphs.values()
-            ]
+            own, base = (
+                [median(rounds(graph, placement, each)) for graph in graphs.values()]
+                for each in (runtime, WITH_ALL)
+            )
+            ratios = np.divide(own, base)
             cells += [f"{geometric_mean(ratios):.3f}", span(ratios, ".2f", 1.0)]
         traced = [row for row in rows_of(graphs, runtime) if row["placement"] == FOUND]
         seen = [[wait for wait in row["send_wait"] if wait is not None] for row in traced]

@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.output import save, table_of
 from benchmarks.processes import processor_seconds
 from placeto import load_cluster
@@ -30,13 +32,6 @@ SHAPES = (
     (1, 64 * 2**20, 40),
 )
 WARM_UP = 5
-
-
-def run() -> None:
-    """Measures and writes the table."""
-    rows = measured()
-    document = {"command": "python -m benchmarks.transfers", "machine": machine(), "rows": rows}
-    save("transfers", document, markdown(rows), indent=1)
 
 
 def measured() -> list[dict[str, Any]]:
@@ -59,13 +54,12 @@ def spent(runtime: Runtime, exchange: Exchange, consumer: int, steps: int) -> di
     speak of.
     """
     exchange.run(runtime, 0, consumer, 1, Effort(0, 1))  # the workers must be there
-    totals = []
+    workers = [pid for name, pid in runtime.process_ids.items() if name.startswith("worker")]
+    read = [np.array(list(map(processor_seconds, workers)))]
     for number in (1, 1 + steps):
-        before = [processor_seconds(pid) for pid in _workers(runtime)]
         measurement = exchange.run(runtime, 0, consumer, 1, Effort(WARM_UP, number))
-        after = [processor_seconds(pid) for pid in _workers(runtime)]
-        totals.append([end - begin for begin, end in zip(before, after, strict=True)])
-    source, destination = ((long - short) / steps for short, long in zip(*totals, strict=True))
+        read.append(np.array(list(map(processor_seconds, workers))))
+    source, destination = (np.diff(read, 2, axis=0)[0] / steps).tolist()
     return {"clock": measurement.step_time, "source": source, "destination": destination}
 
 
@@ -83,9 +77,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     ])  # fmt: skip
 
 
-def _workers(runtime: Runtime) -> list[int]:
-    return [pid for name, pid in runtime.process_ids.items() if name.startswith("worker")]
-
-
 if __name__ == "__main__":
-    run()
+    found = measured()
+    document = {"command": "python -m benchmarks.transfers", "machine": machine(), "rows": found}
+    save("transfers", document, markdown(found), indent=1)

@@ -123,11 +123,11 @@ def step_times(chosen: pd.DataFrame) -> str:
         return ""
     known = searched(chosen)
     families = _families(known)
-    by_method = dict(list(known.groupby("method", sort=False)))
-    rows = [
-        [f"`{method}`", *_cells(by_method[method], known), _median_seconds(by_method[method])]
-        for method in sorted(by_method, key=_kind)
-    ]
+    rows = []
+    for method in sorted(known["method"].unique(), key=_kind):
+        own = known[known["method"] == method]
+        seconds = f"{own['wall_seconds'].median():.2g}"
+        rows.append([f"`{method}`", *_cells(own, known, families), seconds])
     counts = [str(_problems(known[known["family"] == family])) for family in families]
     rows.append(["problems", *counts, str(_problems(known)), ""])
     return table(["step time over the best known", *families, "all", "seconds"], rows) + (
@@ -245,13 +245,14 @@ def seeds(chosen: pd.DataFrame, names: Sequence[str]) -> str:
     ran = [name for name in names if (chosen["policy"] == name).any()]
     if len(ran) < 2:
         return ""
-    rows = []
+    families, rows = _families(chosen), []
     for method in ZERO_SHOT:
         for name in ran:
-            own = chosen[(chosen["policy"] == name) & (chosen["method"] == method)]
+            of_policy = chosen[chosen["policy"] == name]
+            own = of_policy[of_policy["method"] == method]
             if not own.empty:
-                rows.append([f"{name}, `{method}`", *_cells(own, chosen)])
-    return table(["step time over the best known", *_families(chosen), "all"], rows)
+                rows.append([f"{name}, `{method}`", *_cells(own, of_policy, families)])
+    return table(["step time over the best known", *families, "all"], rows)
 
 
 def fineness(chosen: pd.DataFrame) -> str:
@@ -287,14 +288,15 @@ def _kind(method: str) -> int:
     return 2 if method.startswith((TUNED, SCRATCH)) else 4
 
 
-def _cells(own: pd.DataFrame, known: pd.DataFrame) -> list[str]:
+def _cells(own: pd.DataFrame, known: pd.DataFrame, families: list[str]) -> list[str]:
     """Of each family and of all: the mean, and on how many problems if not on all that are known.
 
     Args:
         own: runs of a method.
         known: runs of all methods.
+        families: the columns.
     """
-    cells, families = [], _families(known)
+    cells = []
     for column in [*([family] for family in families), families]:
         ours, there = (each[each["family"].isin(column)] for each in (own, known))
         fits = ours[np.isfinite(ours["step_time"])]
@@ -316,10 +318,6 @@ def _groups(groups: str) -> str:
 
 def _problems(chosen: pd.DataFrame) -> int:
     return chosen["number"].nunique()
-
-
-def _median_seconds(chosen: pd.DataFrame) -> str:
-    return f"{chosen['wall_seconds'].median():.2g}"
 
 
 def _families(chosen: pd.DataFrame) -> list[str]:
