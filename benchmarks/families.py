@@ -88,14 +88,7 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Edges]] = {
 
 
 def family_graph(name: str, family: str, size: int, rng: np.random.Generator) -> ComputationGraph:
-    """A graph of a family with random costs.
-
-    Args:
-        name: the graph's.
-        family: a key of `FAMILIES`.
-        size: ops; of `training`, layers of three ops that share a device.
-        rng: draws the edges and the costs.
-    """
+    """A graph of a family with random costs; `size` ops, or layers of three of `training`."""
     sources, targets = np.array(FAMILIES[family](size, rng)).T
     layers = family == "training"
     count = 3 * size if layers else size

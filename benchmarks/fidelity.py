@@ -31,7 +31,6 @@ from benchmarks.output import picture, picture_of, span, table_of
 from benchmarks.splits import Split, different, splits
 from placeto.measurement import Effort
 from placeto.placers import NotApplicable, place
-from placeto.problem import PlacementProblem
 from placeto.simulation import simulate
 
 PLACERS = ("expert", "metis", "heft", "etf", "m-sct", "annealing", "placeto-2019")
@@ -74,11 +73,23 @@ def measure(study: Study) -> dict[str, Any]:
 
 
 def measured_graph(study: Study, name: str, cost: Cost) -> dict[str, Any]:
-    """The placements of a graph with their runs, and how well predictions agree with these."""
+    """The placements of a graph with their runs, and how well predictions agree with these.
+
+    A row gets `measured` (None where it failed), `predicted` and `held`, in seconds; `transfers`,
+    their number, and `bytes` in them.
+    """
     case = study.case(name)
     rows = study.contest(name, case, enter)
     for row in rows:
-        row |= predictions(case.problem, row, cost)
+        devices = measuring.devices_of(row)
+        schedule = simulate(case.problem, devices)
+        row |= {
+            "measured": measuring.measured(row) if measuring.ran([row]) else None,
+            "predicted": schedule.step_time,
+            "held": held_step_time(case.problem, devices, cost),
+            "transfers": len(schedule.transfers),
+            "bytes": int(case.problem.graph.tensor_bytes[schedule.transfers.tensor].sum()),
+        }
     kept = {runtime: found for runtime in SETTINGS if (found := judged(rows, runtime))}
     return {
         "source": study.plan.sources[name],
@@ -94,37 +105,16 @@ def measured_graph(study: Study, name: str, cost: Cost) -> dict[str, Any]:
 def enter(plan: Plan, case: Case) -> list[Row]:
     """Rows of what is measured: single devices, splits, the placers' own, in each runtime."""
     fixed = list(splits(case.problem))
-    chosen = different([*fixed[:2], *fixed[2::EVERY], *_placers_own(plan, case.problem)])
-    return [
-        measuring.row_of(split.label, split.devices, runtime, family=split.family)
-        for split in chosen
-        for runtime in SETTINGS
-    ]
-
-
-def _placers_own(plan: Plan, problem: PlacementProblem) -> Iterator[Split]:
+    chosen = [*fixed[:2], *fixed[2::EVERY]]
     for method, seconds in plan.searches.items():
         with suppress(NotApplicable):
-            placement = place(problem, method, seconds)
-            yield Split(method, "placer", placement.devices.astype(np.int64))
-
-
-def predictions(problem: PlacementProblem, row: Row, cost: Cost) -> dict[str, Any]:
-    """What was measured of a placement, and what is predicted.
-
-    Returns:
-        `measured` (None where it failed), `predicted` and `held`, in seconds; `transfers`, their
-        number, and `bytes` in them.
-    """
-    devices = measuring.devices_of(row)
-    schedule = simulate(problem, devices)
-    return {
-        "measured": None if row["reason"] or not row["runs"] else measuring.measured(row),
-        "predicted": schedule.step_time,
-        "held": held_step_time(problem, devices, cost),
-        "transfers": len(schedule.transfers),
-        "bytes": int(problem.graph.tensor_bytes[schedule.transfers.tensor].sum()),
-    }
+            devices = place(case.problem, method, seconds).devices
+            chosen.append(Split(method, "placer", devices.astype(np.int64)))
+    return [
+        measuring.row_of(split.label, split.devices, runtime, family=split.family)
+        for split in different(chosen)
+        for runtime in SETTINGS
+    ]
 
 
 def judged(rows: Sequence[Row], runtime: str) -> list[Row]:

@@ -76,10 +76,7 @@ def measure(study: Study) -> dict[str, Any]:
 def enter(known: dict[str, str], plan: Plan, case: Case) -> list[Row]:
     """Rows of the contenders, op by op: one worker, and what was found with either groups.
 
-    Args:
-        known: label -> placement, a digit a group, of what need not be searched.
-        plan: how to search.
-        case: what is placed and run.
+    Of what need not be searched, the placement is `known` by its label, a digit a group.
     """
     problem = case.problem
     some_op = np.unique(problem.op_group, return_index=True)[1]  # of each group

@@ -49,38 +49,23 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured.
+    """What is measured."""
 
-    Attributes:
-        sources: name -> what `placeto extract` takes.
-        calibration: options of `placeto calibrate`.
-        searches: placer -> its seconds.
-        rounds: runs of each placement.
-        effort: of each run.
-    """
-
-    sources: dict[str, str]
-    calibration: tuple[str, ...]
-    searches: dict[str, float]
-    rounds: int
-    effort: Effort
+    sources: dict[str, str]  # name -> what `placeto extract` takes
+    calibration: tuple[str, ...]  # options of `placeto calibrate`
+    searches: dict[str, float]  # placer -> its seconds
+    rounds: int  # runs of each placement
+    effort: Effort  # of each run
 
 
 @dataclass(frozen=True)
 class Case:
-    """A training step that is measured.
-
-    Attributes:
-        problem: the graph on the calibrated cluster.
-        runnable: its GraphDef.
-        effort: of each run.
-        runtimes: those of `SETTINGS` on the cluster, while there are any.
-    """
+    """A training step on the calibrated cluster, and how it is run."""
 
     problem: PlacementProblem
-    runnable: Runnable
-    effort: Effort
-    runtimes: Mapping[str, Runtime] = field(default_factory=dict)
+    runnable: Runnable  # the graph's GraphDef
+    effort: Effort  # of each run
+    runtimes: Mapping[str, Runtime] = field(default_factory=dict)  # by `SETTINGS`, if there are any
 
     def candidates(self, method: str, seconds: float) -> list[Ints]:
         """The fastest few placements that a placer came by, the best first."""
@@ -135,15 +120,9 @@ class Study:
         return Case(problem, find_runnable(graph), self.plan.effort)
 
     def contest(self, name: str, case: Case, enter: Callable[[Plan, Case], list[Row]]) -> list[Row]:
-        """Runs in turn what enters a contest; it is kept after each run.
+        """Rows of a graph's placements, run in turn; they are kept after each run.
 
-        Args:
-            name: of the graph.
-            case: likewise.
-            enter: makes the rows, see `alternate`, where none are kept.
-
-        Returns:
-            The rows.
+        Where none are kept, `enter` makes them; see `alternate`.
         """
         kept = self.folder / f"{name}.rows.json"
         with ExitStack() as stack:  # what nothing is run in is never started

@@ -26,18 +26,16 @@ CLUSTERS = ("k80x4", "k80x4-cpu")
 SHORT = ("auto", "expert", "metis", "annealing", "placeto", "placeto-2019")
 PICTURED = ("single", "expert", "placeto-2019")
 KEY = ("graph", "cluster", "method")
-GROUPING = "papers"
 BUDGET_SECONDS = 30
 
 
 def run(methods: Sequence[str] = ()) -> int:
-    """Runs `placeto compare` on each cluster; exit status.
+    """Runs `placeto compare` on each cluster, with all placers or some; exit status.
 
-    Args:
-        methods: placers that are run again, the rows of the others stay; none: all are run.
+    The rows of others than these stay.
     """
     rows: list[dict[str, Any]] = []
-    options = ["--grouping", GROUPING, "--budget", str(BUDGET_SECONDS)]
+    options = ["--grouping", "papers", "--budget", str(BUDGET_SECONDS)]
     if methods:
         options += ["--methods", ",".join(methods)]
     with tempfile.TemporaryDirectory() as folder:
@@ -55,12 +53,8 @@ def run(methods: Sequence[str] = ()) -> int:
         again = {itemgetter(*KEY)(row): row for row in rows}
         before = json.loads((RESULTS / "placers.json").read_text())["rows"]
         rows = [again.get(itemgetter(*KEY)(row), row) for row in before]
-    document = {
-        "command": "python -m benchmarks.placers",
-        "budget_seconds": BUDGET_SECONDS,
-        "machine": machine(),
-        "rows": rows,
-    }
+    head = {"command": "python -m benchmarks.placers", "budget_seconds": BUDGET_SECONDS}
+    document = {**head, "machine": machine(), "rows": rows}
     save("placers", document, markdown(rows), indent=1)
     (RESULTS / "placers_short.md").write_text(markdown(short(rows)))
     return 0

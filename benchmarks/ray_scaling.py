@@ -26,21 +26,13 @@ from placeto.training.distributed import Scheme, train_with_workers
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured.
+    """How much is measured."""
 
-    Attributes:
-        grouping: at most so many groups.
-        updates: of each training run; the first, of every controller, is not counted.
-        evaluations: of each search.
-        problems: how many are searched for placements of.
-        workers: how many workers, each in turn.
-    """
-
-    grouping: int = 128
-    updates: int = 12
-    evaluations: int = 20_000
-    problems: int = 8
-    workers: tuple[int, ...] = (1, 2, 4)
+    grouping: int = 128  # groups at most
+    updates: int = 12  # of each training run; the first, of every controller, is not counted
+    evaluations: int = 20_000  # of each search
+    problems: int = 8  # that are searched for placements of
+    workers: tuple[int, ...] = (1, 2, 4)  # each in turn
 
 
 QUICK = Plan(grouping=8, updates=3, evaluations=20, problems=2, workers=(1,))

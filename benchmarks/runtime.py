@@ -14,6 +14,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.measuring import BEFORE, NOW, SETTINGS, Plan, Study, devices_of, main, row_of
 from benchmarks.output import span, table
@@ -21,7 +22,7 @@ from placeto import PlacementProblem, place, simulate
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct
 from placeto.simulation import control_edges, ordered_ops, starting_order
-from placeto.support.arrays import Floats, Ints
+from placeto.support.arrays import Ints
 from placeto.support.files import read_json, write_json
 
 ONE, FOUND = "one worker", "`auto`"
@@ -144,28 +145,30 @@ def rows_of(graphs: Graphs, runtime: str) -> list[dict[str, Any]]:
     return [row for graph in graphs.values() for row in graph["rows"] if row["runtime"] == runtime]
 
 
-def rounds(graph: dict[str, Any], placement: str, runtime: str) -> Floats:
-    """(n,) seconds of each round."""
-    (row,) = (row for row in rows_of({"": graph}, runtime) if row["placement"] == placement)
-    return np.array(row["rounds"])
+def rounds(graphs: Graphs) -> "pd.Series[Any]":
+    """(graph, placement, runtime) -> (n,) seconds of each round."""
+    rows = [{"graph": name, **row} for name, graph in graphs.items() for row in graph["rows"]]
+    index = ["graph", "placement", "runtime"]
+    return pd.DataFrame(rows).set_index(index)["rounds"].map(np.array)
 
 
-def over_one(graph: dict[str, Any], runtime: str) -> Floats:
-    """(n,) seconds of what was found over those of one worker, round by round."""
-    return rounds(graph, FOUND, runtime) / rounds(graph, ONE, runtime)
+def over_one(graphs: Graphs) -> "pd.Series[Any]":
+    """(graph, runtime) -> (n,) seconds of what was found over those of one worker."""
+    found, one = (rounds(graphs).xs(label, level="placement") for label in (FOUND, ONE))
+    return found / one
 
 
 def markdown(graphs: Graphs) -> str:
     """A row a graph, before and now; and a row a runtime, over all graphs."""
+    medians, ratios = rounds(graphs).map(np.median), over_one(graphs)
     rows = []
     for name, graph in graphs.items():
-        now, before = (median(rounds(graph, ONE, each)) for each in (WITH_ALL, AS_BEFORE))
+        now, before = (medians[name, ONE, each] for each in (WITH_ALL, AS_BEFORE))
         simulated = graph["simulated"][FOUND] / graph["simulated"][ONE]
         one = [f"{before * 1e3:.0f}", f"{now * 1e3:.0f}", f"{now / before:.3f}"]
         cells = [f"`{name}`", *one, str(graph["transfers"]), f"{simulated:.2f}"]
-        for runtime in (AS_BEFORE, WITH_ALL):
-            ratios = over_one(graph, runtime)
-            cells += [f"{median(ratios):.2f}", span(ratios, ".2f", 1.0)]
+        for each in (ratios[name, AS_BEFORE], ratios[name, WITH_ALL]):
+            cells += [f"{np.median(each):.2f}", span(each, ".2f", 1.0)]
         rows.append(cells)
     header = ["step", "one worker before, ms", "now, ms", "ratio", "transfers of `auto`"]
     header += ["over one worker, simulated", "measured before", "rounds", "measured now", "rounds"]
@@ -176,22 +179,18 @@ def short(graphs: Graphs) -> str:
     """What is found over one worker, simulated and measured, a column a graph."""
     simulated = [graph["simulated"] for graph in graphs.values()]
     body = [["simulated", *(f"{each[FOUND] / each[ONE]:.2f}" for each in simulated)]]
+    ratios = over_one(graphs)
     for label, runtime in (("measured", WITH_ALL), ("left to the runtime", AS_BEFORE)):
-        ratios = [median(over_one(graph, runtime)) for graph in graphs.values()]
-        body.append([label, *(f"{ratio:.2f}" for ratio in ratios)])
+        body.append([label, *(f"{np.median(each):.2f}" for each in ratios[:, runtime])])
     return table(["over one worker", *(f"`{name}`" for name in graphs)], body)
 
 
 def _settings(graphs: Graphs) -> str:
-    rows = []
+    medians, rows = rounds(graphs).map(np.median), []
     for runtime in RUNTIMES:
         cells = [runtime]
         for placement in (ONE, FOUND):
-            own, base = (
-                [median(rounds(graph, placement, each)) for graph in graphs.values()]
-                for each in (runtime, WITH_ALL)
-            )
-            ratios = np.divide(own, base)
+            ratios = medians[:, placement, runtime] / medians[:, placement, WITH_ALL]
             cells += [f"{geometric_mean(ratios):.3f}", span(ratios, ".2f", 1.0)]
         traced = [row for row in rows_of(graphs, runtime) if row["placement"] == FOUND]
         seen = [[wait for wait in row["send_wait"] if wait is not None] for row in traced]

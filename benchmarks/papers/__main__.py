@@ -1,19 +1,20 @@
 """The command."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.output import RESULTS, command_line, machine, picture_of
 from benchmarks.papers.page import draw, page
-from benchmarks.papers.published import TABLES
-from benchmarks.papers.study import Plan, conduct
+from benchmarks.papers.published import TABLES, Table
+from benchmarks.papers.study import conduct, runs_of
 
 
-def run(plan: Plan, folder: Path) -> None:
+def run(tables: Sequence[Table], seconds: float, seeds: int, folder: Path) -> None:
     """Does what is missing and writes the page and the picture."""
-    done = conduct(plan, folder / "papers.json")
-    (folder / "papers.md").write_text(page(plan.tables, done, machine()))
-    compared = next(each for each in plan.tables if each.key == "placeto-2019")
+    done = conduct(runs_of(tables, seconds, seeds), folder / "papers.json")
+    (folder / "papers.md").write_text(page(tables, done, machine()))
+    compared = next(each for each in tables if each.key == "placeto-2019")
     draw(compared, done, picture_of("papers", folder))
 
 
@@ -28,7 +29,7 @@ if __name__ == "__main__":
         build = Path("build")
         build.mkdir(exist_ok=True)
         first = [replace(each, columns=each.columns[:1]) for each in TABLES]
-        run(Plan(first, seconds=3.0, seeds=1), build)
+        run(first, seconds=3.0, seeds=1, folder=build)
         print((build / "papers.md").read_text())
     else:
-        run(Plan(TABLES, wanted.seconds, wanted.seeds), RESULTS)
+        run(TABLES, wanted.seconds, wanted.seeds, RESULTS)

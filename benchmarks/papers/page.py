@@ -164,13 +164,7 @@ def _bound(column: Column, found: Runs) -> str:
 
 
 def draw(each: Table, runs: Sequence[Run], path: Path) -> None:
-    """Draws step time over placements evaluated, as the papers show it.
-
-    Args:
-        each: the table; a panel for each of its problems, a line for each run of a search.
-        runs: of a study.
-        path: the picture, a PNG.
-    """
+    """Draws step time over placements evaluated: a panel a problem, a line a run of a search."""
     found = by_problem(runs)
     with panels(path, len(each.columns), (4.5, 2.8), ncols=3, fontsize=9) as axes:
         for ax, column in zip(axes, each.columns, strict=True):

@@ -9,37 +9,26 @@ OOM = float("inf")
 
 @dataclass(frozen=True)
 class Column:
-    """One problem of a table, and what was published of it.
-
-    Attributes:
-        graph: name of the bundled graph.
-        cluster: name of the preset.
-        seconds: method -> published step time; infinite where it ran out of memory.
-    """
+    """One problem of a table, a bundled graph and a preset, and what was published of it."""
 
     graph: str
     cluster: str
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # by method; infinite: out of memory
 
 
 @dataclass(frozen=True)
 class Table:
     """A table of problems.
 
-    Attributes:
-        key: what names it on the page and on the command line.
-        title: what it is of, and whose.
-        columns: its problems.
-        methods: its placers, those of the paper first; settings follow the name of one, as in
-            `placeto passing=none`.
-        remark: what stands below it, a sentence.
+    Its methods are placers, those of the paper first; settings follow the name of one, as in
+    `placeto passing=none`.
     """
 
     key: str
-    title: str
+    title: str  # what it is of, and whose
     columns: tuple[Column, ...]
     methods: tuple[str, ...]
-    remark: str = ""
+    remark: str = ""  # what stands below it, a sentence
 
 
 HEURISTICS = ("metis", "etf", "heft", "m-topo", "m-etf", "m-sct")

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from itertools import product
@@ -27,47 +26,29 @@ KEYS = ("graph", "cluster", "method", "seed", "budget_seconds")
 Run = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a study consists of.
+def runs_of(tables: Sequence[Table], seconds: float, seeds: int) -> list[Run]:
+    """What names each run, problem by problem; one that is in two tables counts once.
 
-    Attributes:
+    Args:
         tables: which tables.
         seconds: budget of a search, of one core's time: other processes do not shorten it.
         seeds: how many seeds for what is random.
     """
-
-    tables: Sequence[Table]
-    seconds: float
-    seeds: int
-
-    def runs(self) -> dict[tuple[Any, ...], Run]:
-        """Key -> what names a run, problem by problem; one that is in two tables counts once."""
-        found: dict[tuple[Any, ...], Run] = {}
-        for table in self.tables:
-            for column, method in product(table.columns, table.methods):
-                drawn = method.split()[0] in (*SEARCHES, "random")
-                for seed in range(self.seeds if drawn else 1):
-                    run = {"graph": column.graph, "cluster": column.cluster, "method": method,
-                           "seed": seed, "budget_seconds": self.seconds}  # fmt: skip
-                    found[_key(run)] = run
-        return found
+    found: dict[tuple[Any, ...], Run] = {}
+    for table in tables:
+        for column, method in product(table.columns, table.methods):
+            drawn = method.split()[0] in (*SEARCHES, "random")
+            for seed in range(seeds if drawn else 1):
+                key = column.graph, column.cluster, method, seed, seconds
+                found[key] = dict(zip(KEYS, key, strict=True))
+    return list(found.values())
 
 
-def conduct(plan: Plan, path: Path) -> list[Run]:
-    """Does the runs that a results file does not have, side by side; it is written after each.
-
-    Args:
-        plan: what there is to do.
-        path: the results file.
-
-    Returns:
-        All runs of the plan.
-    """
+def conduct(wanted: Sequence[Run], path: Path) -> list[Run]:
+    """Does the runs that a results file does not have, side by side; it is written after each."""
     document = json.loads(path.read_text()) if path.exists() else {"runs": []}
     have = {_key(run): run for run in document["runs"]}
-    wanted = plan.runs()
-    missing = [run for key, run in wanted.items() if key not in have]
+    missing = [run for run in wanted if _key(run) not in have]
     for number, done in enumerate(side_by_side(perform, missing)):
         have[_key(done)] = done
         told = done["note"] or f"{done['step_time']:.4g} s, {done['evaluations']} placements"
@@ -78,11 +59,11 @@ def conduct(plan: Plan, path: Path) -> list[Run]:
             "grouping": GROUPING,
             "machine": machine(),
             "packages": {name: metadata.version(name) for name in PACKAGES},
-            "runs": [have[key] for key in wanted if key in have],
+            "runs": [have[_key(run)] for run in wanted if _key(run) in have],
         }
         lines = json.dumps(document).replace('{"graph"', '\n{"graph"')  # a run a line
         write_bytes(path, lines.encode() + b"\n")
-    return [have[key] for key in wanted]
+    return [have[_key(run)] for run in wanted]
 
 
 def perform(run: Run) -> Run:

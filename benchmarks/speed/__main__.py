@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.output import save
 from benchmarks.speed.environment import ENVIRONMENTS, environment_speed
 from benchmarks.speed.first_call import first_call_speed
-from benchmarks.speed.grappler import has_grappler
+from benchmarks.speed.others import has_grappler
 from benchmarks.speed.report import markdown
 from benchmarks.speed.simulation import GRAPHS, GROUPINGS, simulation_speed
 from placeto.measurement.calibration.machine import machine

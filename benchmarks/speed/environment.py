@@ -1,6 +1,7 @@
 """Environment steps a second, beside an environment that runs the plain Python reference."""
 
 import time
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -8,9 +9,9 @@ import numba
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from benchmarks.speed.reference import ReferenceEnv
+from benchmarks.speed.others import ReferenceEnv
 from benchmarks.speed.simulation import CLUSTER
-from benchmarks.speed.timing import times
+from benchmarks.speed.timing import in_turn
 from placeto.support.arrays import Floats, Ints
 
 # Of op-level groups an episode has thousands of steps: the first ones, from random placements and
@@ -46,20 +47,17 @@ def environment_speed(graph: str, grouping: str) -> dict[str, Any]:
     shape = min(STEPS[grouping], groups), NUM_ENVS
     for kind, lowest in (("any", 0), ("moves", 1)):
         shifts = np.random.default_rng(0).integers(lowest, vector.num_devices, shape)
-        found[kind] = _in_turn(environments, shifts)
+        takes = {name: partial(_seconds, name, env, shifts) for name, env in environments.items()}
+        found[kind] = in_turn(takes, ROUNDS)
     return found
 
 
-def _in_turn(environments: dict[str, Any], shifts: Ints) -> dict[str, Any]:
-    passes: dict[str, list[Floats]] = {name: [] for name in environments}
-    for _ in range(ROUNDS):
-        for name, env in environments.items():
-            vector = isinstance(env, VectorEnv)
-            numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if vector else 1)
-            passes[name].append(episode(env, shifts))
-    passes["vector"] = [each / NUM_ENVS for each in passes["vector"]]
-    passes["reference"] = [each[::EVERY] for each in passes["reference"]]
-    return {name: times(each) for name, each in passes.items()}
+def _seconds(name: str, env: Any, shifts: Ints) -> Floats:
+    """(steps,) seconds that one environment took for a step, if it is one that counts."""
+    vector = isinstance(env, VectorEnv)
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if vector else 1)
+    took = episode(env, shifts) / (NUM_ENVS if vector else 1)
+    return took[::EVERY] if name == "reference" else took
 
 
 def episode(env: Any, shifts: Ints) -> Floats:

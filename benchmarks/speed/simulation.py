@@ -9,9 +9,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks.speed.grappler import grappler, has_grappler
-from benchmarks.speed.reference import reference_outcomes
-from benchmarks.speed.timing import Times, repeated, seconds, times
+from benchmarks.speed.others import grappler, has_grappler, reference_outcomes
+from benchmarks.speed.timing import Times, in_turn, repeated, seconds, times
 from benchmarks.synthetic import synthetic_graph
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.heuristics.initial import all_on, expert_placement, random_placement
@@ -43,7 +42,6 @@ def simulation_speed(name: str, grouping: str) -> dict[str, Any]:
     randoms = [random_placement(problem, rng) for _ in range(4 if large else 16)]
     placements = [all_on(problem, 0), expert_placement(problem), *randoms]
     size = 8 if graph.num_ops >= HUGE else 64
-    change = one_change(problem, placements[1], 8 if large else 64)
     return {
         "graph": name,
         "grouping": grouping,
@@ -52,7 +50,7 @@ def simulation_speed(name: str, grouping: str) -> dict[str, Any]:
         "compile": compiling,
         "batch size": size,
         "batch": batched(problem, size, rng),
-        "one change": change,
+        "one change": one_change(problem, placements[1], 8 if large else 64),
         # The most that the process has taken so far, making the graph included.
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         **one(problem, placements, 1 if large else 3, min(50, max(5, 10**6 // graph.num_ops))),
@@ -71,7 +69,7 @@ def one(
         problem: what is placed.
         placements: one device, the expert's, then random ones.
         rounds: how often the others have their turn.
-        repeats: how often each placement is simulated before it is the others' turn.
+        repeats: how often each placement is simulated before that.
 
     Returns:
         `one`: of one device, the expert's and the random ones; and `compared`, unless every
@@ -112,16 +110,14 @@ def _others(
     graph = problem.graph
     if problem.grouping == "none" or graph.num_ops >= HUGE:
         return {}
-    others: dict[str, list[Any]] = {
-        "reference": [partial(_reference, problem, devices) for devices in placements]
-    }
+
+    def reference(devices: Ints) -> float:
+        return float(reference_outcomes(problem, devices[None]).step_time[0])
+
+    others: dict[str, list[Any]] = {"reference": [partial(reference, each) for each in placements]}
     if graph.name in BUNDLED and has_grappler():
         others["grappler"] = [stack.enter_context(grappler(problem, each)) for each in placements]
     return others
-
-
-def _reference(problem: PlacementProblem, devices: Ints) -> float:
-    return float(reference_outcomes(problem, devices[None]).step_time[0])
 
 
 def step_time(problem: PlacementProblem, devices: Ints) -> float:
@@ -132,15 +128,16 @@ def step_time(problem: PlacementProblem, devices: Ints) -> float:
 def batched(problem: PlacementProblem, size: int, rng: np.random.Generator) -> dict[str, Times]:
     """Seconds a placement in a batch of random ones, on one core and on all."""
     many = np.stack([random_placement(problem, rng) for _ in range(size)])
+
+    def took(threads: int) -> float:
+        numba.set_num_threads(threads)
+        return seconds(partial(simulate_many, problem, many, group_start=False)) / size
+
     cores = {"one core": 1, "all cores": numba.config.NUMBA_NUM_THREADS}
-    simulation = partial(simulate_many, problem, many, group_start=False)
-    passes: dict[str, list[float]] = {name: [] for name in cores}
-    for _ in range(20 if problem.graph.num_ops < LARGE else 3):
-        for name, threads in cores.items():
-            numba.set_num_threads(threads)
-            passes[name].append(seconds(simulation) / size)
+    takes = {name: partial(took, threads) for name, threads in cores.items()}
+    found = in_turn(takes, 20 if problem.graph.num_ops < LARGE else 3)
     numba.set_num_threads(1)
-    return {name: times(each) for name, each in passes.items()}
+    return found
 
 
 def one_change(problem: PlacementProblem, devices: Ints, count: int) -> Times:

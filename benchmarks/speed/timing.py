@@ -1,7 +1,7 @@
 """Wall-clock times, each taken more than once."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,20 @@ def seconds(call: Callable[[], object]) -> float:
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
+
+
+def in_turn(takes: Mapping[str, Callable[[], ArrayLike]], rounds: int) -> dict[str, Times]:
+    """Times of what takes turns, so that what disturbs the machine disturbs all of it.
+
+    Args:
+        takes: name -> function that does it once and returns seconds, as a row of `times`.
+        rounds: how many turns each has.
+    """
+    passes: dict[str, list[ArrayLike]] = {name: [] for name in takes}
+    for _ in range(rounds):
+        for name, take in takes.items():
+            passes[name].append(take())
+    return {name: times(each) for name, each in passes.items()}
 
 
 def repeated(call: Callable[[], object], at_least: float = 0.15) -> Times:

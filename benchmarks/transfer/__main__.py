@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.output import RESULTS, command_line, picture_of
@@ -40,25 +40,22 @@ def check(plan: Plan) -> None:
         members(family)
     for cluster in plan.clusters:
         load_cluster(cluster)
-    for wrong, expected in _wrong(plan):
-        raise PlacetoError(f"{wrong}: expected {expected}")
-
-
-def _wrong(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Numbers that make no sense, and what would."""
-    for groups in plan.groups:
-        if groups not in GROUPS and not (groups.isdecimal() and int(groups) > 0):
-            yield f"--groups {groups}", "papers, auto, or a whole number from 1"
-    for budget in plan.budgets:
-        if not 0 < budget < math.inf:
-            yield f"--budgets {budget}", "seconds, more than 0"
-    for placements in plan.placements:
-        if placements < 1:
-            yield f"--placements {placements}", "a whole number from 1"
-    if not 0 <= plan.graphs <= SPLITS["test"]:
-        yield f"--graphs-per-family {plan.graphs}", f"a whole number from 0 to {SPLITS['test']}"
-    if not 0 <= plan.searching <= len(plan.policies):
-        yield f"--searching {plan.searching}", f"a whole number from 0 to {len(plan.policies)}"
+    wrong = [
+        (f"--groups {groups}", "papers, auto, or a whole number from 1")
+        for groups in plan.groups
+        if groups not in GROUPS and not (groups.isdecimal() and int(groups) > 0)
+    ]
+    budgets = [budget for budget in plan.budgets if not 0 < budget < math.inf]
+    wrong += [(f"--budgets {budget}", "seconds, more than 0") for budget in budgets]
+    placements = [count for count in plan.placements if count < 1]
+    wrong += [(f"--placements {count}", "a whole number from 1") for count in placements]
+    counts = {"--graphs-per-family": (plan.graphs, SPLITS["test"]),
+              "--searching": (plan.searching, len(plan.policies))}  # fmt: skip
+    for option, (number, most) in counts.items():
+        if not 0 <= number <= most:
+            wrong.append((f"{option} {number}", f"a whole number from 0 to {most}"))
+    for option, expected in wrong:
+        raise PlacetoError(f"{option}: expected {expected}")
 
 
 def parser() -> argparse.ArgumentParser:

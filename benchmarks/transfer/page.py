@@ -1,56 +1,33 @@
 """The study as a Markdown page."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.output import table
-from benchmarks.transfer.points import (
-    HEADROOM,
-    NO_WORSE,
-    duels,
-    geometric_mean,
-    headline,
-    log_means,
-    points,
-    ratios,
-    searched,
-    unseen_clusters,
-)
-from benchmarks.transfer.study import (
-    AFTER,
-    BEST_OF,
-    FAMILIES,
-    GREEDY,
-    HEURISTICS,
-    REFINED,
-    SCRATCH,
-    TUNED,
-)
+from benchmarks.transfer.study import AFTER, FAMILIES, HEURISTICS, SCRATCH, TUNED, ZERO_SHOT
 
-ZERO_SHOT = (GREEDY, BEST_OF, REFINED)
+HEADROOM = 0.97
+NO_WORSE = 1.001
+PROBLEM = ["family", "graph", "cluster", "groups"]
 DUELS = ["`auto` over `annealing`", "runs", "no worse", "step time", "with headroom"]
 DUELS += ["their step time", "best known"]
 TITLE = """# Policies on graphs that they have not seen
 
 Test graphs of the families alone, which no policy was trained or validated on: {problems} of
 {planned} problems so far ({graphs} graphs, clusters {clusters}; groups {groups}). Simulated step
-times. {policies} Runs follow one after the other, and each may use all cores: {machine}.
+times. Policies, with the families and clusters they were trained on: {policies}. Runs follow one \
+after the other, and each may use all cores: {machine}.
 
 Written by `python -m benchmarks.transfer`; all {runs} runs are in `transfer.json`.
 """
 
 
 def page(document: Mapping[str, Any], planned: int) -> str:
-    """The whole page.
-
-    Args:
-        document: the results file.
-        planned: how many problems a full study has.
-    """
+    """The whole page, of a results file; a full study has so many problems as are planned."""
     found, policies = points(document), document["policies"]
     clusters = list(dict.fromkeys(run["cluster"] for run in document["runs"]))
     new = unseen_clusters(policies, clusters) if headline(policies) else set()
@@ -62,7 +39,10 @@ def page(document: Mapping[str, Any], planned: int) -> str:
         graphs=found.groupby(["family", "graph"]).ngroups,
         clusters=", ".join(f"`{cluster}`" for cluster in clusters),
         groups=" and ".join(map(_groups, groupings)),
-        policies=_policies(policies),
+        policies="; ".join(
+            f"{name} ({', '.join(card['families']) or 'no family'}; {', '.join(card['clusters'])})"
+            for name, card in policies.items()
+        ),
         machine=document["machine"],
         runs=len(document["runs"]),
     )
@@ -188,7 +168,7 @@ def trained_on_the_graph(chosen: pd.DataFrame) -> str:
     return table(["step time", *families, "problems"], rows) + (
         "\nBelow 1: shorter than after training on the graph itself. The number is that of "
         "episodes, each of which ends in a placement; the best placement met on the way counts. "
-        f"`{GREEDY}{AFTER}…`: only what the policy finds once it is trained, as it is before. "
+        f"`greedy{AFTER}…`: only what the policy finds once it is trained, as it is before. "
         "Other seeds' policies, which were not trained so, are left out here.\n"
     )
 
@@ -277,6 +257,87 @@ def fineness(chosen: pd.DataFrame) -> str:
     return table([f"step time over that with {_groups(first)}", *families, "all", "runs"], rows)
 
 
+def points(document: Mapping[str, Any]) -> pd.DataFrame:
+    """The runs that found a placement of a problem on which any method found one.
+
+    Problems with groups by a rule come before those with a number of them.
+
+    Returns:
+        Columns of the results file, and `number`, of the problem; `method`, with its budget;
+        `step_time`, infinite where nothing was found that fits in memory; `best_known`, the
+        shortest of any run on the problem; `relative`, step time over that; `searched`, whether a
+        search ran on the problem; `headroom`, whether the best known is below 0.97 of one device.
+    """
+    found = pd.DataFrame(document["runs"])
+    found = found.sort_values("groups", key=lambda groups: groups.str.isdecimal(), kind="stable")
+    found["number"] = found.groupby(PROBLEM, sort=False).ngroup()
+    times = found["step_time"].astype(float).where(found["feasible"], math.inf)
+    found["step_time"] = times
+    found["best_known"] = times.groupby(found["number"]).transform("min")
+    found["searched"] = found.groupby("number")["budget_seconds"].transform("count") > 0
+    single = times.where(found["method"] == "single", math.inf)
+    single = single.groupby(found["number"]).transform("min")
+    found["headroom"] = found["best_known"] < HEADROOM * single
+    found["method"] = [
+        method if budget is None or math.isnan(budget) else f"{method}, {budget:g} s"
+        for method, budget in zip(found["method"], found["budget_seconds"], strict=True)
+    ]
+    found = found[np.isfinite(found["best_known"]) & (found["note"] == "")]
+    found = found.assign(relative=found["step_time"] / found["best_known"])
+    return found.sort_values("number", kind="stable")
+
+
+def searched(chosen: pd.DataFrame) -> pd.DataFrame:
+    """Those of problems that were searched, if any: the best known of others says little."""
+    return chosen[chosen["searched"]] if chosen["searched"].any() else chosen
+
+
+def headline(policies: Mapping[str, Any]) -> list[str]:
+    """Policies that have seen graphs of every family."""
+    return [name for name, card in policies.items() if set(card["families"]) >= set(FAMILIES)]
+
+
+def unseen_clusters(policies: Mapping[str, Any], clusters: Iterable[str]) -> set[str]:
+    """Of some clusters those that no policy of the headline was trained on."""
+    seen = {cluster for name in headline(policies) for cluster in policies[name]["clusters"]}
+    return set(clusters) - seen
+
+
+def geometric_mean(values: "pd.Series[float]") -> float:
+    """The geometric mean; NaN of nothing."""
+    return math.exp(np.log(values).mean()) if len(values) else math.nan
+
+
+def log_means(chosen: pd.DataFrame) -> pd.DataFrame:
+    """Mean logarithms of step times that fit: a row a problem, a column a method.
+
+    Where a method has several runs (policies, seeds), these are their geometric means.
+    """
+    finite = chosen[np.isfinite(chosen["step_time"])]
+    logs = np.log(finite["step_time"]).groupby([finite[key] for key in [*PROBLEM, "method"]])
+    return logs.mean().unstack("method")
+
+
+def ratios(means: pd.DataFrame, method: str, other: str) -> "pd.Series[float]":
+    """Step time of a method over that of another, by problem, where both found what fits."""
+    if not {method, other} <= set(means.columns):
+        return means.iloc[:0, :0].sum(axis=1)
+    return np.exp((means[method] - means[other]).dropna())
+
+
+def duels(chosen: pd.DataFrame, method: str, other: str) -> pd.DataFrame:
+    """Runs of a method, each with its step time over the other's of the same seed, `ratio`.
+
+    What does not fit in memory is infinitely slow; where neither fits they are equal.
+    """
+    key = [*PROBLEM, "seed"]
+    against = chosen.loc[chosen["method"] == other, [*key, "step_time"]]
+    found = chosen[chosen["method"] == method].merge(against, on=key, suffixes=("", "_other"))
+    ratio = found["step_time"] / found["step_time_other"]
+    fits = np.isfinite(found[["step_time", "step_time_other"]]).any(axis=1)
+    return found.assign(ratio=ratio.where(fits, 1.0))
+
+
 def _kind(method: str) -> int:
     """Orders methods as the study runs them, whenever they were."""
     if method in HEURISTICS:
@@ -289,13 +350,7 @@ def _kind(method: str) -> int:
 
 
 def _cells(own: pd.DataFrame, known: pd.DataFrame, families: list[str]) -> list[str]:
-    """Of each family and of all: the mean, and on how many problems if not on all that are known.
-
-    Args:
-        own: runs of a method.
-        known: runs of all methods.
-        families: the columns.
-    """
+    """Of each family and of all: a method's mean, and on how many problems if not on all known."""
     cells = []
     for column in [*([family] for family in families), families]:
         ours, there = (each[each["family"].isin(column)] for each in (own, known))
@@ -324,14 +379,6 @@ def _families(chosen: pd.DataFrame) -> list[str]:
     """Families that there are problems of, in the order of the study."""
     there = set(chosen["family"])
     return [*(f for f in FAMILIES if f in there), *sorted(there - set(FAMILIES))]
-
-
-def _policies(policies: Mapping[str, Any]) -> str:
-    texts = [
-        f"{name} ({', '.join(card['families']) or 'no family'}; {', '.join(card['clusters'])})"
-        for name, card in policies.items()
-    ]
-    return f"Policies, with the families and clusters they were trained on: {'; '.join(texts)}."
 
 
 def _number(value: float) -> str:

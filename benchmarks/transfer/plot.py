@@ -6,20 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.output import panels
-from benchmarks.transfer.points import headline, points, searched
-from benchmarks.transfer.study import BEST_OF, GREEDY, REFINED, SCRATCH, TUNED
+from benchmarks.transfer.page import headline, points, searched
+from benchmarks.transfer.study import SCRATCH, SEARCHES, TUNED, ZERO_SHOT
 
-ALWAYS = (GREEDY, BEST_OF, REFINED, "etf", "heft", "expert", "metis")
+ALWAYS = (*ZERO_SHOT, "etf", "heft", "expert", "metis")
 COLOURS = 10  # that differ
 
 
 def draw(document: Mapping[str, Any], path: Path) -> None:
-    """Draws a panel for each family, a line for each method: share of problems over step time.
-
-    Args:
-        document: the results file.
-        path: the picture, a PNG.
-    """
+    """Draws a panel for each family, a line for each method: share of problems over step time."""
     found = points(document)
     found = searched(found[found["policy"].isin(["", *headline(document["policies"])])])
     families = found["family"].unique()
@@ -49,9 +44,7 @@ def distribution(values: Sequence[float]) -> tuple[list[float], list[float]]:
 def drawn(there: Sequence[str]) -> list[str]:
     """What is drawn: of searches those with the least budget, of trainings the longest."""
     budgets = sorted(float(text.split()[1]) for text in there if text.startswith("auto, "))
-    shortest = (
-        [f"{method}, {budgets[0]:g} s" for method in ("annealing", "auto")] if budgets else []
-    )
+    shortest = [f"{method}, {least:g} s" for least in budgets[:1] for method in SEARCHES]
     trained = [text for text in there if text.startswith((TUNED, SCRATCH))]
     most = max((int(text.split()[-1]) for text in trained), default=0)
     longest = [text for text in trained if text.endswith(f" {most}")]

@@ -29,10 +29,11 @@ GROUPS = ("papers", "auto", "128")  # the last: as many as the policy was traine
 HEURISTICS = ("single", "expert", "etf", "heft", "m-etf", "m-sct", "metis", "scotch")
 BUDGETS = (1.0, 5.0, 30.0)
 # Of training on one graph: what an impatient user waits for, and what a policy needs to be learned.
-FINE_TUNED, TRAINED = 128, 1024
+PLACEMENTS = (128, 1024)
 GREEDY, SAMPLES = "greedy", 16
 BEST_OF = f"best of {SAMPLES}"
 REFINED = f"{BEST_OF}, refined"  # by further sweeps
+ZERO_SHOT = (GREEDY, BEST_OF, REFINED)
 SCRATCH, TUNED = "from scratch", "fine-tuned"
 AFTER = " after "  # what a policy finds as it is, once it was trained so
 SEARCHES = ("annealing", "auto")
@@ -45,28 +46,18 @@ class Plan:
     """What a study consists of.
 
     A policy that has not seen a family is run, as it is, on that family's graphs alone; one that
-    has seen all of them, the headline's, on all graphs.
-
-    Attributes:
-        policies: name -> a run directory, or the name of a policy that ships.
-        families: whose test graphs.
-        clusters: what they are placed on.
-        groups: `papers`, `auto`, or at most how many by the rules of `papers`.
-        graphs: how many of each family's test graphs.
-        budgets: seconds of the searches.
-        placements: what policies are fine-tuned for; the last is also what one is trained for
-            from scratch. Only the first policy of the headline is trained on graphs.
-        searching: how many policies of the headline `auto` is run with.
+    has seen all of them, the headline's, on all graphs. Only the first of the headline is trained
+    on graphs: fine-tuned for each number of placements, and for the last also from scratch.
     """
 
-    policies: Mapping[str, str]
-    families: Sequence[str] = FAMILIES
+    policies: Mapping[str, str]  # name -> a run directory, or the name of a policy that ships
+    families: Sequence[str] = FAMILIES  # whose test graphs
     clusters: Sequence[str] = CLUSTERS
-    groups: Sequence[str] = GROUPS
-    graphs: int = SPLITS["test"]
-    budgets: Sequence[float] = BUDGETS
-    placements: Sequence[int] = (FINE_TUNED, TRAINED)
-    searching: int = 1
+    groups: Sequence[str] = GROUPS  # `papers`, `auto`, or at most how many by the papers' rules
+    graphs: int = SPLITS["test"]  # of each family
+    budgets: Sequence[float] = BUDGETS  # seconds of the searches
+    placements: Sequence[int] = PLACEMENTS
+    searching: int = 1  # policies of the headline that `auto` is run with
 
     def runs(self) -> Iterator[Run]:
         """What names each run: problem by problem, the families in turn."""
@@ -74,8 +65,8 @@ class Plan:
         for number, family, cluster in product(range(self.graphs), self.families, self.clusters):
             graph = {"family": family, "graph": names[family][number], "cluster": cluster}
             for groups in self.groups:
-                for method, policy, budget, seed in self._of_problem(family, number):
-                    yield {**graph, "groups": groups, "method": method, "policy": policy,
+                for method, name, budget, seed in self._of_problem(family, number):
+                    yield {**graph, "groups": groups, "method": method, "policy": name,
                            "budget_seconds": budget, "seed": seed}  # fmt: skip
 
     def _of_problem(self, family: str, number: int) -> Iterator[tuple[str, str, float | None, int]]:
@@ -96,7 +87,7 @@ class Plan:
                 learned += [
                     (f"{method}{AFTER}{training} {placements}", name)
                     for training in (TUNED, SCRATCH)
-                    for method in (GREEDY, BEST_OF, REFINED)
+                    for method in ZERO_SHOT
                 ]
         for method, name in [*((method, "") for method in HEURISTICS), *learned]:
             yield method, name, None, 0
@@ -108,14 +99,9 @@ class Plan:
 
 
 def conduct(plan: Plan, path: Path) -> dict[str, Any]:
-    """Does the runs that a results file does not have; it is written after each.
+    """What is in a results file once it has a plan's runs; runs of other plans stay in it.
 
-    Args:
-        plan: what there is to do.
-        path: the results file; runs of other plans stay in it.
-
-    Returns:
-        What is in the file.
+    It is written after each run.
 
     Raises:
         SystemExit: the file has results of another policy of the same name.
@@ -183,7 +169,7 @@ def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
                 raise KeyboardInterrupt
             return {**run, "note": "", **_found(placement, placement.wall_seconds)}
         assert trained is not None
-        if method in (GREEDY, BEST_OF, REFINED):
+        if method in ZERO_SHOT:
             samples = 1 if method == GREEDY else SAMPLES
             place_zero_shot(incumbent, trained, seed, samples, refined=method == REFINED)
         else:
@@ -215,11 +201,8 @@ def warm_up(plan: Plan) -> None:
 
 def families_seen(trained: Trained) -> set[str]:
     """Families that a policy was trained on graphs of."""
-    return {
-        family
-        for family in FAMILIES
-        if any(member.name in trained.graphs for member in members(family))
-    }
+    names = {family: {member.name for member in members(family)} for family in FAMILIES}
+    return {family for family in FAMILIES if names[family] & set(trained.graphs)}
 
 
 def test_graphs(family: str) -> list[str]:

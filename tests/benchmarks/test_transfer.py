@@ -5,12 +5,7 @@ import pytest
 from benchmarks.output import RESULTS
 from benchmarks.transfer import page
 from benchmarks.transfer.__main__ import PLANNED
-from benchmarks.transfer.points import (
-    duels,
-    log_means,
-    points,
-    ratios,
-)
+from benchmarks.transfer.page import duels, log_means, points, ratios
 from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, read_results
 
 ALL = {"digest": "1", "families": [*FAMILIES], "clusters": ["k80x2"]}
