@@ -133,7 +133,6 @@ def run() -> int:
         print(f"{name}: {method}, seed {seed}: {found['gap']:.2%}", flush=True)
         searches[name].append(found)
     document = {
-        "command": "python -m benchmarks.instances",
         "machine": machine(),
         "search_seconds": SEARCH_SECONDS,
         "rows": [{**row, "searches": searches[row["instance"]]} for row in rows],

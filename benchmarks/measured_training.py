@@ -107,7 +107,6 @@ def study(config: Placeto2019Config, rounds: int) -> dict[str, Any]:
         lines = (BUILD / "run" / "metrics.jsonl").read_text().splitlines()
         keys = ("update", "step_time", "best_step_time", "entropy")
         return {
-            "command": "python -m benchmarks.measured_training",
             "machine": machine(),
             "cluster": problem.cluster.name,
             "groups": problem.num_groups,

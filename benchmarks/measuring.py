@@ -161,7 +161,7 @@ def main(
     folder = wanted.folder or Path("build") / (f"{name}-quick" if wanted.quick else name)
     study = Study(plans[wanted.quick], folder, folder if wanted.quick else RESULTS)
     study.prepare()
-    document = {"command": f"python -m benchmarks.{name}", "machine": machine(), **measure(study)}
+    document = {"machine": machine(), **measure(study)}
     save(name, document, markdown(document["graphs"]), study.results)
     return study.results, document["graphs"]
 

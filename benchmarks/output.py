@@ -42,9 +42,10 @@ def span(values: Sequence[float], spec: str = ".0f", scale: float = 1e3) -> str:
 
 
 def save(
-    name: str, document: Any, page: str, folder: Path = RESULTS, indent: int | None = None
+    name: str, found: dict[str, Any], page: str, folder: Path = RESULTS, indent: int | None = None
 ) -> None:
-    """Writes `NAME.json` and `NAME.md`, and prints the page."""
+    """Writes `NAME.json`, with the command, and `NAME.md`, and prints the page."""
+    document = {"command": f"python -m benchmarks.{name}", **found}
     (folder / f"{name}.json").write_text(json.dumps(document, indent=indent) + "\n")
     (folder / f"{name}.md").write_text(page)
     print(page, end="")

@@ -53,8 +53,7 @@ def run(methods: Sequence[str] = ()) -> int:
         again = {itemgetter(*KEY)(row): row for row in rows}
         before = json.loads((RESULTS / "placers.json").read_text())["rows"]
         rows = [again.get(itemgetter(*KEY)(row), row) for row in before]
-    head = {"command": "python -m benchmarks.placers", "budget_seconds": BUDGET_SECONDS}
-    document = {**head, "machine": machine(), "rows": rows}
+    document = {"budget_seconds": BUDGET_SECONDS, "machine": machine(), "rows": rows}
     save("placers", document, markdown(rows), indent=1)
     (RESULTS / "placers_short.md").write_text(markdown(short(rows)))
     return 0

@@ -79,5 +79,4 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 if __name__ == "__main__":
     found = measured()
-    document = {"command": "python -m benchmarks.transfers", "machine": machine(), "rows": found}
-    save("transfers", document, markdown(found), indent=1)
+    save("transfers", {"machine": machine(), "rows": found}, markdown(found), indent=1)

@@ -53,7 +53,6 @@ def run() -> None:
     installed = {each.metadata["Name"].lower() for each in metadata.distributions()}
     packages = {name: metadata.version(name) for name in PACKAGES if name in installed}
     document = {
-        "command": "python -m benchmarks.speed",
         "machine": f"{machine()['processor']}, {os.cpu_count()} cores",
         "versions": {"python": platform.python_version(), **packages},
         "simulation": [each for part, each in found.items() if part.startswith("simulation/")],
