@@ -27,13 +27,13 @@ NAMES = (PACKAGE, "chromium", "google-chrome", "google-chrome-stable", "chrome")
 
 def find_browser() -> str | None:
     """The path of a Chromium; None if there is none."""
-    from playwright.sync_api import sync_playwright
-
     if named := os.environ.get("CHROMIUM"):
         return named
     own = str(FOLDER / LAUNCHER)
     if installed := next(filter(None, map(shutil.which, (own, *NAMES))), None):
         return installed
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         path = playwright.chromium.executable_path
     return path if Path(path).exists() else None

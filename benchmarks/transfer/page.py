@@ -211,10 +211,12 @@ def duel_rows(chosen: pd.DataFrame, families: Sequence[str]) -> list[list[str]]:
 def new_family(found: pd.DataFrame, policies: Mapping[str, Any]) -> pd.DataFrame:
     """Of policies on graphs of families that they have not seen, and of heuristics on these."""
     own = found[found["method"].isin(ZERO_SHOT)]
-    cards = [policies[name] for name in own["policy"]]
-    unseen = [f not in card["families"] for f, card in zip(own["family"], cards, strict=True)]
-    there = [c in card["clusters"] for c, card in zip(own["cluster"], cards, strict=True)]
-    own = own[np.array(unseen, dtype=bool) & np.array(there, dtype=bool)]
+    keys = zip(own["policy"], own["family"], own["cluster"], strict=True)
+    there = [
+        family not in policies[name]["families"] and cluster in policies[name]["clusters"]
+        for name, family, cluster in keys
+    ]
+    own = own[np.array(there, dtype=bool)]
     beside = found[found["number"].isin(own["number"]) & found["method"].isin(HEURISTICS)]
     return pd.concat([beside, own])
 
