@@ -5,7 +5,7 @@ groups `papers` and with groups `auto`, in the same seconds. The fastest few of 
 are run once, and the fastest of these by measurement is what was found; where the results have what
 was found it stays as it is. Both are then run in turn with one worker, several rounds, which alone
 count, in the runtime as it is and as it was before it kept the simulated order, see
-`benchmarks.alternating`. Beside the simulated step times stand those if transfers held the devices
+`benchmarks.measuring`. Beside the simulated step times stand those if transfers held the devices
 at both ends, see `benchmarks.held`. It goes on where it was stopped.
 Writes `results/measured_groups.json` and `.md`; with `--quick` both go into the folder.
 """

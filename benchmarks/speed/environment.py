@@ -43,7 +43,8 @@ def environment_speed(graph: str, grouping: str) -> dict[str, Any]:
         "reference": ReferenceEnv(EVERY, **arguments),
     }
     groups = next(iter(vector.problems.values())).num_groups
-    found: dict[str, Any] = {**arguments, "grouping": grouping, "groups": groups}
+    found: dict[str, Any] = {"graph": graph, **OPTIONS[grouping]}
+    found |= {"grouping": grouping, "groups": groups}
     shape = min(STEPS[grouping], groups), NUM_ENVS
     for kind, lowest in (("any", 0), ("moves", 1)):
         shifts = np.random.default_rng(0).integers(lowest, vector.num_devices, shape)
