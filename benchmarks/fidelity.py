@@ -9,7 +9,7 @@ Each placement runs in the runtime as it is and as it was before it kept the sim
 turn; see `benchmarks.measuring`.
 
 A second prediction shows what the semantics leave out: what a transfer costs the processors at
-its ends, see `benchmarks.held`.
+its ends, see `benchmarks.transfers`.
 
 It goes on where it was stopped. Writes `results/fidelity.json`, `results/fidelity.md` and
 `docs/fidelity.png`; with `--quick` all of it goes into the folder.
@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks import measuring
-from benchmarks.held import Cost, cost_of, held_step_time
 from benchmarks.measuring import NOW, SETTINGS, Case, Plan, Row, Study
 from benchmarks.output import picture, picture_of, span, table_of
 from benchmarks.splits import Split, different, splits
+from benchmarks.transfers import Cost, cost_of, held_step_time
 from placeto.measurement import Effort
 from placeto.placers import NotApplicable, place
 from placeto.simulation import simulate

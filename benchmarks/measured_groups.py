@@ -6,7 +6,7 @@ are run once, and the fastest of these by measurement is what was found; where t
 was found it stays as it is. Both are then run in turn with one worker, several rounds, which alone
 count, in the runtime as it is and as it was before it kept the simulated order, see
 `benchmarks.measuring`. Beside the simulated step times stand those if transfers held the devices
-at both ends, see `benchmarks.held`. It goes on where it was stopped.
+at both ends, see `benchmarks.transfers`. It goes on where it was stopped.
 Writes `results/measured_groups.json` and `.md`; with `--quick` both go into the folder.
 """
 
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import measuring
-from benchmarks.held import cost_of, held_step_time
 from benchmarks.measuring import SETTINGS, Case, Plan, Row, Study
 from benchmarks.output import table
+from benchmarks.transfers import cost_of, held_step_time
 from placeto import PlacementProblem, simulate
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort

@@ -3,8 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.families import FAMILIES
-from benchmarks.instances import NAMES, instance, optima
+from benchmarks.instances import FAMILIES, NAMES, instance, optima
 from benchmarks.output import RESULTS
 from placeto import PlacementProblem, place, simulate
 from placeto.simulation import simulate_many
