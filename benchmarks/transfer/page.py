@@ -84,9 +84,10 @@ def summary(document: Mapping[str, Any]) -> str:
             own = of_kind[of_kind["groups"] == groups]
             means = log_means(own)
             for method in ZERO_SHOT:
-                pairs = [nearest(means, method, family) for family in families]
-                cells = [f"{pair[0]:.3f} (`{pair[1]}`)" if pair else "-" for pair in pairs]
-                if any(pairs):
+                pairs = nearest(means, method)
+                texts = {key: f"{over:.3f} (`{name}`)" for key, (over, name) in pairs.items()}
+                cells = [texts.get(family, "-") for family in families]
+                if pairs:
                     rows.append([f"{label}`{method}`, {kind}", *cells, str(_problems(own))])
         duel_rows_of = duel_rows(main[main["groups"] == groups], ["all"])
         duel_table += [[label + row[0], *row[1:]] for row in duel_rows_of]
@@ -121,11 +122,9 @@ def ahead(chosen: pd.DataFrame) -> str:
     """Where the policy as it is stands against the heuristic that comes nearest to it."""
     lines, means = [], log_means(chosen)
     for method in ZERO_SHOT:
-        found = {family: nearest(means, method, family) for family in _families(chosen)}
-        known = {family: pair for family, pair in found.items() if pair is not None}
-        if known:
-            leads = sum(ratio < 1 for ratio, _ in known.values())
-            texts = [f"{family} {ratio:.3f} (`{name}`)" for family, (ratio, name) in known.items()]
+        if found := nearest(means, method):
+            leads = sum(ratio < 1 for ratio, _ in found.values())
+            texts = [f"{family} {ratio:.3f} (`{name}`)" for family, (ratio, name) in found.items()]
             lines.append(
                 f"- `{method}` is ahead of every heuristic in {leads} of {len(texts)} families. "
                 f"Its step time over that of the nearest heuristic: {', '.join(texts)}.\n"
@@ -133,18 +132,17 @@ def ahead(chosen: pd.DataFrame) -> str:
     return "".join(lines)
 
 
-def nearest(means: pd.DataFrame, method: str, family: str) -> tuple[float, str] | None:
-    """A method's step time over that of the heuristic that comes nearest to it, and which that is.
+def nearest(means: pd.DataFrame, method: str) -> dict[str, tuple[float, str]]:
+    """Family -> a method's step time over that of the nearest heuristic, and which that is.
 
-    A geometric mean over a family's problems; None where one of the two has not run.
+    A geometric mean over the problems on which both have run, of families where there are any.
     """
-    own = means[means.index.get_level_values("family") == family]
-    against = [
-        (geometric_mean(found), heuristic)
-        for heuristic in HEURISTICS
-        if len(found := ratios(own, method, heuristic))
-    ]
-    return max(against, default=None)
+    if method not in means:
+        return {}
+    heuristics = means[[name for name in HEURISTICS if name in means]]
+    over = np.exp(-heuristics.sub(means[method], axis=0).groupby("family").mean())
+    rows = over.dropna(how="all").iterrows()
+    return {str(family): (float(row.max()), str(row.idxmax())) for family, row in rows}
 
 
 def trained_on_the_graph(chosen: pd.DataFrame) -> str:
