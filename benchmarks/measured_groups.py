@@ -105,9 +105,9 @@ def markdown(graphs: dict[str, Any]) -> str:
             simulated = (f"{row[key] * 1e3:.0f}" for key in ("simulated", "held"))
             cells = [f"`{name}`", label, *simulated, f"{over_one:.2f}"]
             for runtime in SETTINGS:
-                if row := by_key.get((label, runtime)):
-                    ratio = measuring.measured(row) / measuring.measured(by_key[SINGLE, runtime])
-                    cells += [*measuring.milliseconds(row), f"{ratio:.2f}"]
+                if own := by_key.get((label, runtime)):
+                    ratio = measuring.measured(own) / measuring.measured(by_key[SINGLE, runtime])
+                    cells += [*measuring.milliseconds(own), f"{ratio:.2f}"]
                 else:
                     cells += ["-"] * 3
             rows.append(cells)
