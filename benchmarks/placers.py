@@ -25,7 +25,7 @@ GRAPHS = ("inception_v3", "nmt")
 CLUSTERS = ("k80x4", "k80x4-cpu")
 SHORT = ("auto", "expert", "metis", "annealing", "placeto", "placeto-2019")
 PICTURED = ("single", "expert", "placeto-2019")
-KEY = ("graph", "cluster", "method")
+_key = itemgetter("graph", "cluster", "method")
 BUDGET_SECONDS = 30
 
 
@@ -50,9 +50,9 @@ def run(methods: Sequence[str] = ()) -> int:
     for row in rows:
         row.pop("placement", None)
     if methods:
-        again = {itemgetter(*KEY)(row): row for row in rows}
+        again = {_key(row): row for row in rows}
         before = json.loads((RESULTS / "placers.json").read_text())["rows"]
-        rows = [again.get(itemgetter(*KEY)(row), row) for row in before]
+        rows = [again.get(_key(row), row) for row in before]
     document = {"budget_seconds": BUDGET_SECONDS, "machine": machine(), "rows": rows}
     save("placers", document, markdown(rows), indent=1)
     (RESULTS / "placers_short.md").write_text(markdown(short(rows)))
@@ -62,7 +62,7 @@ def run(methods: Sequence[str] = ()) -> int:
 def markdown(rows: list[dict[str, Any]]) -> str:
     """A table: a row a placer, a column a graph and cluster."""
     columns = list(dict.fromkeys((row["graph"], row["cluster"]) for row in rows))
-    found = {(row["graph"], row["cluster"], row["method"]): row for row in rows}
+    found = {_key(row): row for row in rows}
     methods = dict.fromkeys(row["method"] for row in rows)
     body = [
         [f"`{method}`", *(_cell(found.get((*column, method))) for column in columns)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib import metadata
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ GROUPING = 128
 PACKAGES = ("numpy", "numba", "torch", "scipy", "pymetis", "pyscotch")
 KEYS = ("graph", "cluster", "method", "seed", "budget_seconds")
 Run = dict[str, Any]
+_key = itemgetter(*KEYS)
 
 
 def runs_of(tables: Sequence[Table], seconds: float, seeds: int) -> list[Run]:
@@ -94,10 +96,6 @@ def settings_of(method: str) -> dict[str, object]:
     name, *settings = method.split()
     pairs = (setting.split("=") for setting in settings)
     return {key: find_config(name).read(key, text) for key, text in pairs}
-
-
-def _key(run: Run) -> tuple[Any, ...]:
-    return tuple(run[key] for key in KEYS)
 
 
 @lru_cache(maxsize=2)

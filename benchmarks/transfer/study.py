@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ AFTER = " after "  # what a policy finds as it is, once it was trained so
 SEARCHES = ("annealing", "auto")
 KEYS = ("family", "graph", "cluster", "groups", "method", "policy", "budget_seconds", "seed")
 Run = dict[str, Any]
+_key = itemgetter(*KEYS)
+policy = cache(load_trained)
 
 
 @dataclass(frozen=True)
@@ -228,12 +231,6 @@ def card(source: str) -> dict[str, Any]:
     }
 
 
-@cache
-def policy(source: str) -> Trained:
-    """A policy, read once."""
-    return load_trained(source)
-
-
 def _found(found: Any, wall_seconds: float) -> dict[str, Any]:
     return {
         "step_time": seconds(found.step_time),
@@ -241,10 +238,6 @@ def _found(found: Any, wall_seconds: float) -> dict[str, Any]:
         "evaluations": found.evaluations,
         "wall_seconds": round(wall_seconds, 4),
     }
-
-
-def _key(run: Run) -> tuple[Any, ...]:
-    return tuple(run[key] for key in KEYS)
 
 
 @lru_cache(maxsize=2)
