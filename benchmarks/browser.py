@@ -29,11 +29,14 @@ def find_browser() -> str | None:
     """The path of a Chromium; None if there is none."""
     if named := os.environ.get("CHROMIUM"):
         return named
-    if (FOLDER / LAUNCHER).exists():
-        return str(FOLDER / LAUNCHER)
-    if installed := next(filter(None, map(shutil.which, NAMES)), None):
+    own = str(FOLDER / LAUNCHER)
+    if installed := next(filter(None, map(shutil.which, (own, *NAMES))), None):
         return installed
-    return _of_playwright()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if Path(path).exists() else None
 
 
 def get_browser() -> str:
@@ -70,14 +73,6 @@ def browser() -> Iterator["Browser"]:
             running.close()
 
 
-def _of_playwright() -> str | None:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        path = playwright.chromium.executable_path
-    return path if Path(path).exists() else None
-
-
 def _unpack() -> None:
     """Debian's packages into `FOLDER`, which appears whole or not at all."""
     work = Path(tempfile.mkdtemp(dir=sys.prefix))
@@ -85,15 +80,13 @@ def _unpack() -> None:
         root, downloads = work / "root", work / "cache/archives"
         for folder in (root, work / "state/lists/partial", downloads / "partial"):
             folder.mkdir(parents=True)
-        apt = [
-            "apt-get", "--quiet", "--yes", "--no-install-recommends",
-            f"--option=Dir::State={work}/state",
-            "--option=Dir::State::status=/var/lib/dpkg/status",
-            f"--option=Dir::Cache={work}/cache",
-            "--option=Debug::NoLocking=true",
-            "--option=Acquire::Retries=3",
-            "--option=APT::Sandbox::User=",
+        options = [
+            f"Dir::State={work}/state", "Dir::State::status=/var/lib/dpkg/status",
+            f"Dir::Cache={work}/cache", "Debug::NoLocking=true", "Acquire::Retries=3",
+            "APT::Sandbox::User=",
         ]  # fmt: skip
+        apt = ["apt-get", "--quiet", "--yes", "--no-install-recommends"]
+        apt += [f"--option={option}" for option in options]
         _run(*apt, "update")
         _run(*apt, "--download-only", "install", PACKAGE)
         for package in sorted(downloads.glob("*.deb")):
@@ -109,13 +102,13 @@ def _unpack() -> None:
 
 def _write_launcher(work: Path) -> None:
     """A script that starts the browser with the libraries that came with it."""
-    folders = {library.parent for library in (work / "root").rglob("*.so*")}
-    relative = sorted(str(folder.relative_to(work)) for folder in folders)
+    folders = {library.parent.relative_to(work) for library in (work / "root").rglob("*.so*")}
+    libraries = ":".join(sorted(f"$here/{folder}" for folder in folders))
     launcher = work / LAUNCHER
     launcher.write_text(
         "#!/bin/sh\n"
         'here=$(dirname "$(readlink -f "$0")")\n'
-        f'export LD_LIBRARY_PATH="{":".join(f"$here/{folder}" for folder in relative)}"\n'
+        f'export LD_LIBRARY_PATH="{libraries}"\n'
         f'exec "$here/root/usr/lib/chromium/{PACKAGE}" "$@"\n'
     )
     launcher.chmod(0o755)

@@ -8,7 +8,6 @@ every update. In the end the start, what the policy does by itself, and the fast
 are run in turn, several times, as what was fastest once may have been lucky.
 """
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -20,16 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.markdown import table
-from benchmarks.papers.study import machine
+from benchmarks.output import RESULTS, command_line, machine, save, span, table
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
 from placeto.models.placeto_2019.settings import Placeto2019Config
-from placeto.support.arrays import Ints
 from placeto.training.run import train
 
-RESULTS = Path(__file__).parent / "results"
 BUILD = Path("build") / "measured_training"
 SOURCE = "benchmarks.measured_training:two_towers"
 GROUPS = 6
@@ -37,17 +33,9 @@ EFFORT = Effort(warm_up=2, steps=9, max_steps=25, precision=0.05, deadline_secon
 ROUNDS = 5
 # Most of the 64 placements are met, each is run once. The settings were chosen in the simulator.
 CONFIG = Placeto2019Config(
-    updates=30,
-    episodes=16,
-    learning_rate=5e-3,
-    final_learning_rate=1e-3,
-    entropy_bonus=0.1,
-    algorithm="ppo",
-    baseline_episodes=64,
-    rounds=2,
-    keep=0.0,
-)
-QUICK_UPDATES = 2
+    updates=30, episodes=16, learning_rate=5e-3, final_learning_rate=1e-3, entropy_bonus=0.1,
+    algorithm="ppo", baseline_episodes=64, rounds=2, keep=0.0,
+)  # fmt: skip
 
 
 def two_towers(rows: int = 512, width: int = 1024, layers: int = 3) -> Any:
@@ -57,22 +45,16 @@ def two_towers(rows: int = 512, width: int = 1024, layers: int = 3) -> Any:
     """
     import tensorflow as tf
 
-    towers = [
-        [
-            tf.Variable(
-                tf.random.normal((width, width), stddev=width**-0.5), name=f"{name}_{layer}"
-            )
-            for layer in range(layers)
-        ]
-        for name in ("user", "item")
-    ]
+    shape, stddev = (width, width), width**-0.5
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec((rows, width), name="users"),
-            tf.TensorSpec((rows, width), name="items"),
-        ]
-    )
+    def tower(name: str) -> list[Any]:
+        drawn = (tf.random.normal(shape, stddev=stddev) for _ in range(layers))
+        return [tf.Variable(each, name=f"{name}_{layer}") for layer, each in enumerate(drawn)]
+
+    towers = [tower("user"), tower("item")]
+    signature = [tf.TensorSpec((rows, width), name=name) for name in ("users", "items")]
+
+    @tf.function(input_signature=signature)
     def step(users: Any, items: Any) -> Any:
         with tf.GradientTape() as tape:
             outputs = []
@@ -91,40 +73,29 @@ def two_towers(rows: int = 512, width: int = 1024, layers: int = 3) -> Any:
     return step
 
 
-def extracted(folder: Path) -> Path:
-    """The graph's file, made in a process of its own: TensorFlow would stay in this one."""
-    path = folder / "two_towers.json.gz"
-    command = [sys.executable, "-m", "placeto", "extract", SOURCE, "-o", str(path)]
-    subprocess.run(command, check=True)
-    return path
-
-
-def study(config: Placeto2019Config, rounds: int, folder: Path) -> dict[str, Any]:
-    """Trains and confirms.
-
-    Args:
-        config: of the training.
-        rounds: how often the placements are run in turn in the end.
-        folder: of the run and the graph; what was there is gone.
+def study(config: Placeto2019Config, rounds: int) -> dict[str, Any]:
+    """Trains, and runs placements in turn in the end, so many rounds; all anew, in `BUILD`.
 
     Returns:
         `updates`, a row each with the mean measured seconds of its last placements and the least
         until then; `runs`, placements run, and `failures`; and of `start`, `learned` and `fastest`
         the seconds of each round.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    path = extracted(folder)
+    shutil.rmtree(BUILD, ignore_errors=True)
+    BUILD.mkdir(parents=True)
+    path = BUILD / "two_towers.json.gz"
+    # In a process of its own: TensorFlow would stay in this one.
+    command = [sys.executable, "-m", "placeto", "extract", SOURCE, "-o", str(path)]
+    subprocess.run(command, check=True)
     problem = PlacementProblem(load_graph(path), load_cluster("local-2"), GROUPS)
     runnable = find_runnable(problem.graph)
     runtime = Runtime(problem.cluster)
     with MeasuringEvaluator(runtime, EFFORT, {problem.graph.name: runnable}) as evaluate:
-        trainer = train([problem], config, folder / "run", progress=print, evaluate=evaluate)
+        trainer = train([problem], config, BUILD / "run", progress=print, evaluate=evaluate)
         training_runs = evaluate.runs
-        learned: Ints = trainer.roll_out(0, episodes=1, greedy=True).devices[0]
         compared = {
             "start": all_on(problem, 0),
-            "learned": learned,
+            "learned": trainer.roll_out(0, episodes=1, greedy=True).devices[0],
             "fastest": evaluate.fastest(problem),
         }
         seconds: dict[str, list[float]] = {name: [] for name in compared}
@@ -133,10 +104,9 @@ def study(config: Placeto2019Config, rounds: int, folder: Path) -> dict[str, Any
                 measurement = runtime.measure(problem, devices, runnable, EFFORT)
                 if measurement.feasible:
                     seconds[name].append(measurement.step_time)
-        lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+        lines = (BUILD / "run" / "metrics.jsonl").read_text().splitlines()
         keys = ("update", "step_time", "best_step_time", "entropy")
         return {
-            "command": "python -m benchmarks.measured_training",
             "machine": machine(),
             "cluster": problem.cluster.name,
             "groups": problem.num_groups,
@@ -150,49 +120,31 @@ def study(config: Placeto2019Config, rounds: int, folder: Path) -> dict[str, Any
         }
 
 
-def page(found: dict[str, Any]) -> str:
-    """The log and the confirmation as Markdown."""
+def markdown(found: dict[str, Any]) -> str:
+    """The log and the confirmation."""
     updates = found["updates"]
     shown = [*updates[:: max(len(updates) // 8, 1)], updates[-1]]
     log = [
         [str(row["update"]), f"{1e3 * row['step_time']:.0f}", f"{1e3 * row['best_step_time']:.0f}"]
         for row in {row["update"]: row for row in shown}.values()
     ]
-    start = median(found["confirmed"]["start"])
-    confirmed = [
-        [
-            name,
-            f"{1e3 * median(times):.0f}",
-            f"{1e3 * min(times):.0f} to {1e3 * max(times):.0f}",
-            f"{median(times) / start:.2f}",
-        ]
-        for name, times in found["confirmed"].items()
-        if times  # none if it never ran
-    ]
-    rounds = len(found["confirmed"]["start"])
+    start = found["confirmed"]["start"]
+    confirmed = []
+    for name, times in found["confirmed"].items():
+        if times:  # none if it never ran
+            ratio = f"{median(times) / median(start):.2f}"
+            confirmed.append([name, f"{1e3 * median(times):.0f}", span(times), ratio])
     return (
         f"Measured step times, ms, of {len(updates)} updates; {found['runs']} placements were run:"
         "\n\n"
         + table(["update", "mean of its episodes' ends", "best until then"], log)
-        + f"\nRun in turn in the end, ms, median of {rounds} rounds:\n\n"
+        + f"\nRun in turn in the end, ms, median of {len(start)} rounds:\n\n"
         + table(["placement", "step", "rounds", "ratio to the start"], confirmed)
     )
 
 
-def main() -> None:
-    """Runs the study and writes its results."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.measured_training")
-    parser.add_argument(
-        "--quick", action="store_true", help="two updates, one round; results into build/"
-    )
-    quick = parser.parse_args().quick
-    config = replace(CONFIG, updates=QUICK_UPDATES) if quick else CONFIG
-    found = study(config, 1 if quick else ROUNDS, BUILD)
-    folder = BUILD if quick else RESULTS
-    (folder / "measured_training.json").write_text(json.dumps(found) + "\n")
-    (folder / "measured_training.md").write_text(page(found))
-    print(page(found))
-
-
 if __name__ == "__main__":
-    main()
+    parser = command_line("measured_training", "two updates, one round; results into build/")
+    quick = parser.parse_args().quick
+    found = study(replace(CONFIG, updates=2), 1) if quick else study(CONFIG, ROUNDS)
+    save("measured_training", found, markdown(found), BUILD if quick else RESULTS)

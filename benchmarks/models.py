@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from keras import Input, Model, layers
+
 
 def branches(width: int = 48, depth: int = 4, size: int = 24) -> Any:
     """Four branches of convolutions of different sizes, side by side and then together."""
-    from keras import Input, Model, layers
-
     inputs = Input((size, size, 3))
     stem = layers.Conv2D(width, 3, padding="same", activation="relu")(inputs)
     ends = []
@@ -20,8 +20,6 @@ def branches(width: int = 48, depth: int = 4, size: int = 24) -> Any:
 
 def towers(width: int = 1024, depth: int = 4) -> Any:
     """A recommender's two towers of dense layers, for users and for items."""
-    from keras import Input, Model, layers
-
     inputs = [Input((width,)), Input((width,))]
     ends = []
     for x in inputs:
@@ -33,8 +31,6 @@ def towers(width: int = 1024, depth: int = 4) -> Any:
 
 def experts(width: int = 512, hidden: int = 2048, count: int = 4) -> Any:
     """A layer of experts that a gate weighs, all of them at work (Jacobs et al. 1991)."""
-    from keras import Input, Model, layers
-
     inputs = Input((width,))
     gate = layers.Dense(count, "softmax")(inputs)
     ends = []
@@ -47,8 +43,6 @@ def experts(width: int = 512, hidden: int = 2048, count: int = 4) -> Any:
 
 def stack(width: int = 1536, depth: int = 8) -> Any:
     """Dense layers on top of each other: nothing to be done side by side but gradients."""
-    from keras import Input, Model, layers
-
     x = inputs = Input((width,))
     for _ in range(depth):
         x = layers.Dense(width, "relu")(x)
@@ -57,8 +51,6 @@ def stack(width: int = 1536, depth: int = 8) -> Any:
 
 def recurrent(hidden: int = 384, depth: int = 2, length: int = 12) -> Any:
     """LSTM layers, unrolled."""
-    from keras import Input, Model, layers
-
     x = inputs = Input((length, hidden))
     for layer in range(depth):
         x = layers.LSTM(hidden, unroll=True, return_sequences=layer < depth - 1)(x)
@@ -67,8 +59,6 @@ def recurrent(hidden: int = 384, depth: int = 2, length: int = 12) -> Any:
 
 def attention(width: int = 256, heads: int = 4, depth: int = 2, length: int = 32) -> Any:
     """Blocks of a transformer's encoder (Vaswani et al. 2017)."""
-    from keras import Input, Model, layers
-
     x = inputs = Input((length, width))
     for _ in range(depth):
         seen = layers.MultiHeadAttention(heads, width // heads)(x, x)

@@ -6,8 +6,6 @@ problems with 1, 2 and 4 workers. Writes `results/ray_scaling.json` and `.md`. `
 of it, and writes nothing.
 """
 
-import argparse
-import json
 import os
 import tempfile
 import time
@@ -17,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.markdown import table
+from benchmarks.output import command_line, save, table_of
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.placers.parallel import Search, place_all
@@ -25,27 +23,16 @@ from placeto.support.ray_session import ray_session
 from placeto.training import Trainer, train
 from placeto.training.distributed import Scheme, train_with_workers
 
-RESULTS = Path(__file__).parent / "results"
-WORKERS = (1, 2, 4)
-
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured.
+    """How much is measured."""
 
-    Attributes:
-        grouping: at most so many groups.
-        updates: of each training run; the first, of every controller, is not counted.
-        evaluations: of each search.
-        problems: how many are searched for placements of.
-        workers: how many workers, each in turn.
-    """
-
-    grouping: int = 128
-    updates: int = 12
-    evaluations: int = 20_000
-    problems: int = 8
-    workers: tuple[int, ...] = WORKERS
+    grouping: int = 128  # groups at most
+    updates: int = 12  # of each training run; the first, of every controller, is not counted
+    evaluations: int = 20_000  # of each search
+    problems: int = 8  # that are searched for placements of
+    workers: tuple[int, ...] = (1, 2, 4)  # each in turn
 
 
 QUICK = Plan(grouping=8, updates=3, evaluations=20, problems=2, workers=(1,))
@@ -58,19 +45,24 @@ def measure(plan: Plan) -> list[dict[str, Any]]:
     row of the same `what`.
     """
     problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x4"), plan.grouping)
-    rows = [_row("synchronous", 0, 1, training_rate(problem, plan, train))]
+    rows: list[dict[str, Any]] = []
+
+    def add(what: str, workers: int, controllers: int, rate: float) -> None:
+        first = next((row["rate"] for row in rows if row["what"] == what), rate)
+        row = {"what": what, "workers": workers, "controllers": controllers, "rate": rate}
+        rows.append({**row, "ratio": rate / first})
+
+    single = training_rate(problem, plan, train)
+    add("synchronous", 0, 1, single)
     for workers in plan.workers:
-        rate = training_rate(problem, plan, _with(Scheme(workers)))
-        rows.append(_row("synchronous", workers, 1, rate))
-    rows.append(_row("asynchronous", 0, 1, rows[0]["rate"]))
+        run = partial(train_with_workers, scheme=Scheme(workers))
+        add("synchronous", workers, 1, training_rate(problem, plan, run))
+    add("asynchronous", 0, 1, single)
     for controllers in plan.workers:
-        run = _with(Scheme(1, "asynchronous", controllers))
-        rate = training_rate(problem, plan, run, controllers)
-        rows.append(_row("asynchronous", 1, controllers, rate))
-    rows += [_row("search", workers, 1, search_rate(plan, workers)) for workers in plan.workers]
-    first: dict[str, float] = {}
-    for row in rows:
-        row["ratio"] = row["rate"] / first.setdefault(row["what"], row["rate"])
+        run = partial(train_with_workers, scheme=Scheme(1, "asynchronous", controllers))
+        add("asynchronous", 1, controllers, training_rate(problem, plan, run, controllers))
+    for workers in plan.workers:
+        add("search", workers, 1, search_rate(plan, workers))
     return rows
 
 
@@ -84,28 +76,24 @@ def training_rate(
     """
     config = Placeto2019Config(updates=plan.updates)
     times: list[float] = []
+
+    def watch(*_: object) -> None:
+        times.append(time.perf_counter())
+
     with tempfile.TemporaryDirectory() as folder:
-        run(
-            [problem],
-            config,
-            Path(folder) / "run",
-            watch=lambda report, seconds_left: times.append(time.perf_counter()),
-        )
+        run([problem], config, Path(folder) / "run", watch=watch)
     steps = config.episodes * problem.num_groups * config.sweeps
     return steps * (len(times) - controllers) / (times[-1] - times[controllers - 1])
 
 
 def search_rate(plan: Plan, workers: int) -> float:
     """Placements simulated a second, the start of the workers included."""
-    graph = load_graph("inception_v3")
+    graph, cluster = load_graph("inception_v3"), load_cluster("k80x4")
     problems = [
-        PlacementProblem(graph, load_cluster("k80x4"), plan.grouping + extra)
-        for extra in range(plan.problems)
+        PlacementProblem(graph, cluster, plan.grouping + extra) for extra in range(plan.problems)
     ]
-    searches = [
-        Search(problem, "annealing", 1e6, settings={"max_evaluations": plan.evaluations})
-        for problem in problems
-    ]
+    settings = {"max_evaluations": plan.evaluations}
+    searches = [Search(problem, "annealing", 1e6, settings=settings) for problem in problems]
     with ray_session(None, workers):
         # Once without counting: what is compiled is kept on disk for all others.
         list(place_all(searches[:workers], workers))
@@ -117,44 +105,32 @@ def search_rate(plan: Plan, workers: int) -> float:
 
 def markdown(rows: Sequence[dict[str, Any]], cores: int) -> str:
     """The rows as a table."""
-    header = ("", "controllers", "workers of each", "a second", "ratio")
-    cells = [
-        (
-            row["what"],
-            str(row["controllers"]),
-            str(row["workers"] or "no Ray"),
-            f"{row['rate']:,.0f}",
-            f"{row['ratio']:.2f}",
-        )
+    text = table_of([
+        {
+            "": row["what"],
+            "controllers": str(row["controllers"]),
+            "workers of each": str(row["workers"] or "no Ray"),
+            "a second": f"{row['rate']:,.0f}",
+            "ratio": f"{row['ratio']:.2f}",
+        }
         for row in rows
-    ]
+    ])  # fmt: skip
     return (
         f"On {cores} cores: steps of episodes a second in training, gradient included; placements "
-        f"simulated a second in searches, start of the workers included.\n\n{table(header, cells)}"
+        f"simulated a second in searches, start of the workers included.\n\n{text}"
     )
 
 
-def _with(scheme: Scheme) -> Callable[..., Trainer]:
-    return partial(train_with_workers, scheme=scheme)
-
-
-def _row(what: str, workers: int, controllers: int, rate: float) -> dict[str, Any]:
-    return {"what": what, "workers": workers, "controllers": controllers, "rate": rate}
-
-
-def main(argv: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Measures, prints the table, and writes it unless that was the quick form."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ray_scaling")
-    parser.add_argument("--quick", action="store_true", help="a few seconds; nothing is written")
-    quick = parser.parse_args(argv).quick
+    quick = command_line("ray_scaling", "a few seconds; nothing is written").parse_args().quick
     cores = len(os.sched_getaffinity(0))
     rows = measure(QUICK if quick else Plan())
     text = markdown(rows, cores)
-    print(text, end="")
-    if not quick:
-        document = {"cores": cores, "rows": rows}
-        (RESULTS / "ray_scaling.json").write_text(json.dumps(document, indent=1) + "\n")
-        (RESULTS / "ray_scaling.md").write_text(text)
+    if quick:
+        print(text, end="")
+    else:
+        save("ray_scaling", {"cores": cores, "rows": rows}, text, indent=1)
 
 
 if __name__ == "__main__":

@@ -8,20 +8,19 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.browser import browser
+from benchmarks.output import DOCS
 from placeto import PlacementProblem, load_cluster, load_graph, place
 from placeto.reports.page import RunContext, make_report, save_report
 from placeto.reports.rows import baseline
 
-FOLDER = Path(__file__).parent.parent / "docs"
 EVALUATIONS = 20_000
 BUDGET_SECONDS = 600.0
 WIDTH = 1180  # px
 LAST_SECTION = "#time"
 
 
-def draw(folder: Path = FOLDER) -> list[Path]:
-    """Draws both pictures; returns their files."""
-    pictures = []
+def draw(folder: Path = DOCS) -> None:
+    """Draws both pictures, and prints their names."""
     with tempfile.TemporaryDirectory() as temporary, browser() as running:
         page_file = Path(temporary) / "report.html"
         _write(page_file)
@@ -30,12 +29,11 @@ def draw(folder: Path = FOLDER) -> list[Path]:
             page.goto(page_file.as_uri())
             box = page.locator(LAST_SECTION).bounding_box()
             assert box is not None
-            picture = folder / f"report_{scheme}.png"
             area = {"x": 0, "y": 0, "width": WIDTH, "height": box["y"] + box["height"] + 18}
+            picture = folder / f"report_{scheme}.png"
             page.screenshot(path=picture, full_page=True, clip=area)
-            pictures.append(picture)
             page.close()
-    return pictures
+            print(picture)
 
 
 def _write(path: Path) -> None:
@@ -50,5 +48,4 @@ def _write(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for drawn in draw():
-        print(drawn)
+    draw()

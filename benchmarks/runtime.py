@@ -9,28 +9,22 @@ of the ops free. It goes on where it was stopped. Writes `results/runtime.json`,
 `.md` and `runtime_short.md`; with `--quick` all go into the folder.
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from benchmarks.alternating import BEFORE, NOW, SETTINGS, digits, row_of
-from benchmarks.calibrated import cluster_file, load, prepare
-from benchmarks.markdown import table
-from placeto import PlacementProblem, load_cluster, place, simulate
+from benchmarks.measuring import BEFORE, NOW, SETTINGS, Plan, Study, devices_of, main, row_of
+from benchmarks.output import span, table
+from placeto import PlacementProblem, place, simulate
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct
-from placeto.measurement.calibration.machine import machine
 from placeto.simulation import control_edges, ordered_ops, starting_order
-from placeto.support.arrays import Floats, Ints
+from placeto.support.arrays import Ints
 from placeto.support.files import read_json, write_json
 
-RESULTS = Path(__file__).parent / "results"
 ONE, FOUND = "one worker", "`auto`"
 WITH_ALL, AS_BEFORE = "all", "as before"
 LONG_SECONDS = 20e-6
@@ -72,89 +66,52 @@ RUNTIMES: dict[str, tuple[type[Runtime], RuntimeSettings]] = {
     "only ops from 20 us on in order": (LongOpsInOrder, RuntimeSettings()),
     "each op after the fourth before it": (LanesInOrder, RuntimeSettings()),
 }
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is run.
-
-    Attributes:
-        sources: name -> what is extracted.
-        calibration: options of `placeto calibrate`.
-        seconds: of each search.
-        rounds: runs of each placement in each runtime, in processes of their own.
-        effort: of each run.
-    """
-
-    sources: dict[str, str]
-    calibration: tuple[str, ...]
-    seconds: float
-    rounds: int
-    effort: Effort
-
-
+BATCHES = {"branches": 32, "towers": 64, "experts": 64, "stack": 64, "recurrent": 32,
+           "attention": 32}  # fmt: skip
 FULL = Plan(
-    {
-        name: f"benchmarks.models:{name}?batch={batch}"
-        for name, batch in (
-            ("branches", 32),
-            ("towers", 64),
-            ("experts", 64),
-            ("stack", 64),
-            ("recurrent", 32),
-            ("attention", 32),
-        )
-    },
+    {name: f"benchmarks.models:{name}?batch={batch}" for name, batch in BATCHES.items()},
     ("--steps", "9", "--traces", "5"),
-    seconds=10.0,
+    {"auto": 10.0},
     rounds=5,
     effort=Effort(warm_up=3, steps=7),
 )
 QUICK = Plan(
     {"towers": "benchmarks.models:towers?batch=32&width=512&depth=2"},
     ("--steps", "5", "--traces", "3"),
-    seconds=1.0,
+    {"auto": 1.0},
     rounds=1,
     effort=Effort(warm_up=1, steps=3),
 )
+Graphs = dict[str, dict[str, Any]]
 
 
-def run(plan: Plan, folder: Path, results: Path) -> None:
-    """Measures what is missing and writes the tables."""
-    calibrated = prepare(plan.sources, plan.calibration, folder)
-    kept = folder / "rounds.json"
-    graphs: dict[str, dict[str, Any]] = (
-        read_json(kept)
-        if kept.exists()
-        else {name: entered(plan, calibrated, name) for name in plan.sources}
-    )
-    for number in range(plan.rounds):
+def measure(study: Study) -> dict[str, Any]:
+    """Measures the rounds that are missing, all graphs in a runtime, then in the next."""
+    kept = study.folder / "rounds.json"
+    graphs: Graphs = read_json(kept) if kept.exists() else {}
+    graphs |= {name: entered(study, name) for name in study.plan.sources if name not in graphs}
+    for number in range(study.plan.rounds):
         for runtime in RUNTIMES if number % 2 == 0 else reversed(RUNTIMES):
             if len(rows_of(graphs, runtime)[-1]["rounds"]) == number:
-                measure_all(plan, calibrated, graphs, runtime)
+                measure_all(study, graphs, runtime)
                 write_json(kept, graphs)
-    document = {"command": "python -m benchmarks.runtime", "machine": machine(), "graphs": graphs}
-    write_json(results, document)
-    text = markdown(graphs)
-    results.with_suffix(".md").write_text(text)
-    results.with_name("runtime_short.md").write_text(short(graphs))
-    print(text, end="")
+    return {"graphs": graphs}
 
 
-def entered(plan: Plan, calibrated: Path, name: str) -> dict[str, Any]:
+def entered(study: Study, name: str) -> dict[str, Any]:
     """Of a graph: placements, their simulated seconds, and a row for each in each runtime.
 
     A row gets the median seconds of each round, and of its traced step the share of pairs of ops
     in order and the median seconds that a tensor waits.
     """
-    problem, _ = load(calibrated, name, "papers")
-    placements = {ONE: all_on(problem, 0), FOUND: place(problem, "auto", plan.seconds).devices}
+    problem = study.case(name, "papers").problem
+    found = place(problem, "auto", study.plan.searches["auto"])
+    placements = {ONE: all_on(problem, 0), FOUND: found.devices}
+    schedules = {label: simulate(problem, devices) for label, devices in placements.items()}
     return {
-        "source": plan.sources[name],
-        "transfers": len(simulate(problem, placements[FOUND]).transfers),
-        "simulated": {
-            label: simulate(problem, devices).step_time for label, devices in placements.items()
-        },
+        "source": study.plan.sources[name],
+        "transfers": len(schedules[FOUND].transfers),
+        "simulated": {label: schedule.step_time for label, schedule in schedules.items()},
         "rows": [
             {"placement": label, "devices": row_of(label, devices)["devices"], "runtime": runtime}
             | {"rounds": [], "in_order": [], "send_wait": []}
@@ -164,20 +121,18 @@ def entered(plan: Plan, calibrated: Path, name: str) -> dict[str, Any]:
     }
 
 
-def measure_all(
-    plan: Plan, calibrated: Path, graphs: dict[str, dict[str, Any]], runtime: str
-) -> None:
+def measure_all(study: Study, graphs: Graphs, runtime: str) -> None:
     """Adds a round to all rows of a runtime, in processes started for it."""
     kind, settings = RUNTIMES[runtime]
-    with kind(load_cluster(cluster_file(calibrated)), settings) as started:
+    with kind(study.cluster(), settings) as started:
         for name, graph in graphs.items():
-            problem, runnable = load(calibrated, name, "papers")
+            case = study.case(name, "papers")
             for row in rows_of({name: graph}, runtime):
-                devices = digits(row["devices"])
-                run = started.measure(problem, devices, runnable, plan.effort, traces=1)
+                devices = devices_of(row)
+                run = started.measure(case.problem, devices, case.runnable, case.effort, traces=1)
                 if not run.feasible:
                     raise RuntimeError(f"{name}, {row['placement']}, {runtime}: {run.reason}")
-                seen = conduct(problem, simulate(problem, devices), run)
+                seen = conduct(case.problem, simulate(case.problem, devices), run)
                 row["rounds"].append(run.step_time)
                 row["in_order"].append(seen.in_order)
                 row["send_wait"].append(seen.send_wait)
@@ -185,110 +140,69 @@ def measure_all(
                 print(text, file=sys.stderr, flush=True)
 
 
-def rows_of(graphs: dict[str, dict[str, Any]], runtime: str) -> list[dict[str, Any]]:
+def rows_of(graphs: Graphs, runtime: str) -> list[dict[str, Any]]:
     """The rows of a runtime, over all graphs."""
     return [row for graph in graphs.values() for row in graph["rows"] if row["runtime"] == runtime]
 
 
-def rounds(graph: dict[str, Any], placement: str, runtime: str) -> Floats:
-    """(n,) seconds of each round."""
-    (row,) = (row for row in rows_of({"": graph}, runtime) if row["placement"] == placement)
-    return np.array(row["rounds"])
+def rounds(graphs: Graphs) -> "pd.Series[Any]":
+    """(graph, placement, runtime) -> (n,) seconds of each round."""
+    rows = [{"graph": name, **row} for name, graph in graphs.items() for row in graph["rows"]]
+    index = ["graph", "placement", "runtime"]
+    return pd.DataFrame(rows).set_index(index)["rounds"].map(np.array)
 
 
-def markdown(graphs: dict[str, dict[str, Any]]) -> str:
+def over_one(graphs: Graphs) -> "pd.Series[Any]":
+    """(graph, runtime) -> (n,) seconds of what was found over those of one worker."""
+    found, one = (rounds(graphs).xs(label, level="placement") for label in (FOUND, ONE))
+    return found / one
+
+
+def markdown(graphs: Graphs) -> str:
     """A row a graph, before and now; and a row a runtime, over all graphs."""
+    medians, ratios = rounds(graphs).map(np.median), over_one(graphs)
     rows = []
     for name, graph in graphs.items():
-        one, before = rounds(graph, ONE, WITH_ALL), rounds(graph, ONE, AS_BEFORE)
-        simulated = graph["simulated"]
-        cells = [
-            f"`{name}`",
-            f"{median(before) * 1e3:.0f}",
-            f"{median(one) * 1e3:.0f}",
-            f"{median(one) / median(before):.3f}",
-            str(graph["transfers"]),
-            f"{simulated[FOUND] / simulated[ONE]:.2f}",
-        ]
-        for runtime in (AS_BEFORE, WITH_ALL):
-            ratios = rounds(graph, FOUND, runtime) / rounds(graph, ONE, runtime)
-            cells += [f"{median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
+        now, before = (medians[name, ONE, each] for each in (WITH_ALL, AS_BEFORE))
+        simulated = graph["simulated"][FOUND] / graph["simulated"][ONE]
+        one = [f"{before * 1e3:.0f}", f"{now * 1e3:.0f}", f"{now / before:.3f}"]
+        cells = [f"`{name}`", *one, str(graph["transfers"]), f"{simulated:.2f}"]
+        for each in (ratios[name, AS_BEFORE], ratios[name, WITH_ALL]):
+            cells += [f"{np.median(each):.2f}", span(each, ".2f", 1.0)]
         rows.append(cells)
-    header = [
-        "step",
-        "one worker before, ms",
-        "now, ms",
-        "ratio",
-        "transfers of `auto`",
-        "over one worker, simulated",
-        "measured before",
-        "rounds",
-        "measured now",
-        "rounds",
-    ]
+    header = ["step", "one worker before, ms", "now, ms", "ratio", "transfers of `auto`"]
+    header += ["over one worker, simulated", "measured before", "rounds", "measured now", "rounds"]
     return f"{table(header, rows)}\n{_settings(graphs)}"
 
 
-def short(graphs: dict[str, dict[str, Any]]) -> str:
+def short(graphs: Graphs) -> str:
     """What is found over one worker, simulated and measured, a column a graph."""
     simulated = [graph["simulated"] for graph in graphs.values()]
     body = [["simulated", *(f"{each[FOUND] / each[ONE]:.2f}" for each in simulated)]]
+    ratios = over_one(graphs)
     for label, runtime in (("measured", WITH_ALL), ("left to the runtime", AS_BEFORE)):
-        ratios = [
-            median(rounds(graph, FOUND, runtime) / rounds(graph, ONE, runtime))
-            for graph in graphs.values()
-        ]
-        body.append([label, *(f"{ratio:.2f}" for ratio in ratios)])
+        body.append([label, *(f"{np.median(each):.2f}" for each in ratios[:, runtime])])
     return table(["over one worker", *(f"`{name}`" for name in graphs)], body)
 
 
-def _settings(graphs: dict[str, dict[str, Any]]) -> str:
-    rows = []
+def _settings(graphs: Graphs) -> str:
+    medians, rows = rounds(graphs).map(np.median), []
     for runtime in RUNTIMES:
         cells = [runtime]
         for placement in (ONE, FOUND):
-            ratios = [
-                median(rounds(graph, placement, runtime))
-                / median(rounds(graph, placement, WITH_ALL))
-                for graph in graphs.values()
-            ]
-            cells += [f"{geometric_mean(ratios):.3f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
+            ratios = medians[:, placement, runtime] / medians[:, placement, WITH_ALL]
+            cells += [f"{geometric_mean(ratios):.3f}", span(ratios, ".2f", 1.0)]
         traced = [row for row in rows_of(graphs, runtime) if row["placement"] == FOUND]
-        waits = [
-            1e6 * median(wait for wait in row["send_wait"] if wait is not None)
-            for row in traced
-            if any(wait is not None for wait in row["send_wait"])
-        ]
-        cells += [
-            f"{min(min(row['in_order']) for row in traced):.1%}",
-            f"{min(waits):.0f} to {max(waits):.0f}" if waits else "-",
-        ]
+        seen = [[wait for wait in row["send_wait"] if wait is not None] for row in traced]
+        waits = [median(each) for each in seen if each]
+        cells.append(f"{min(min(row['in_order']) for row in traced):.1%}")
+        cells.append(span(waits, scale=1e6) if waits else "-")
         rows.append(cells)
-    header = [
-        "settings",
-        "one worker, over all",
-        "least to most",
-        "`auto`, over all",
-        "least to most",
-        "pairs of ops in order, least",
-        "a tensor waits, us",
-    ]
+    header = ["settings", "one worker, over all", "least to most", "`auto`, over all"]
+    header += ["least to most", "pairs of ops in order, least", "a tensor waits, us"]
     return table(header, rows)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the study; exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.runtime")
-    parser.add_argument("--quick", action="store_true", help="a small graph, two minutes")
-    parser.add_argument("--folder", type=Path, help="where all that is measured is kept")
-    arguments = parser.parse_args(argv)
-    folder = arguments.folder or Path("build/runtime-quick" if arguments.quick else "build/runtime")
-    if arguments.quick:
-        run(QUICK, folder, folder / "runtime.json")
-    else:
-        run(FULL, folder, RESULTS / "runtime.json")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    results, measured_graphs = main("runtime", (FULL, QUICK), measure, markdown)
+    (results / "runtime_short.md").write_text(short(measured_graphs))

@@ -1,12 +1,14 @@
 """Placements on two devices of every kind that people and placers come up with."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
+from placeto.support.dags import levels
 
 CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 WINDOWS = (4, 8, 16, 32)
@@ -16,17 +18,11 @@ DRAWS = 2
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A placement with a name.
-
-    Attributes:
-        label: unique.
-        family: what kind of placement it is.
-        devices: (num_groups,) devices, 0 or 1.
-    """
+    """A placement with a unique name; its family is what kind of placement it is."""
 
     label: str
     family: str
-    devices: Ints
+    devices: Ints  # (num_groups,) 0 or 1
 
 
 def splits(problem: PlacementProblem) -> Iterator[Split]:
@@ -36,8 +32,13 @@ def splits(problem: PlacementProblem) -> Iterator[Split]:
     with their gradients here, the rest there; parallel branches of a window of layers apart;
     every layer on a device drawn at random.
     """
+    yield from different(_candidates(problem))
+
+
+def different(splits: Iterable[Split]) -> Iterator[Split]:
+    """Those whose placement is not that of one before."""
     seen = set()
-    for split in _candidates(problem):
+    for split in splits:
         if (key := split.devices.tobytes()) not in seen:
             seen.add(key)
             yield split
@@ -54,14 +55,12 @@ def _candidates(problem: PlacementProblem) -> Iterator[Split]:
             yield Split(f"{family} at {cut}", family, (share > cut).astype(np.int64))
     for windows in WINDOWS:
         yield Split(f"branches of {windows} windows", "branches", branches_apart(problem, windows))
-    share = _work_before(problem, layer_of_group(problem))
     rng = np.random.default_rng(0)
-    for layers in LAYERS:
-        for draw in range(DRAWS):
-            devices = rng.integers(0, 2, layers)
-            devices[rng.integers(1, layers)] = 1 - devices[0]
-            layer = np.minimum((share * layers).astype(np.int64), layers - 1)
-            yield Split(f"random {layers} layers, draw {draw}", "random layers", devices[layer])
+    for layers, draw in product(LAYERS, range(DRAWS)):
+        devices = rng.integers(0, 2, layers)
+        devices[rng.integers(1, layers)] = 1 - devices[0]
+        devices = devices[_windows(problem, layers)]
+        yield Split(f"random {layers} layers, draw {draw}", "random layers", devices)
 
 
 def layer_of_group(problem: PlacementProblem) -> Ints:
@@ -72,13 +71,8 @@ def layer_of_group(problem: PlacementProblem) -> Ints:
     """
     graph = problem.graph
     source, target = graph.op_edges
-    depth, height = np.zeros((2, graph.num_ops), dtype=np.int64)
-    order = np.empty(graph.num_ops, dtype=np.int64)
-    order[graph.topological_order] = np.arange(graph.num_ops)
-    for edge in np.argsort(order[source], kind="stable"):
-        depth[target[edge]] = max(depth[target[edge]], depth[source[edge]] + 1)
-    for edge in np.argsort(-order[target], kind="stable"):
-        height[source[edge]] = max(height[source[edge]], height[target[edge]] + 1)
+    depth = levels(graph.num_ops, source, target)
+    height = levels(graph.num_ops, target, source)
     # Half of a group's work is before and half behind its depth; a group may have both passes.
     weight = problem.op_seconds[:, 0] + 1e-9
     total = np.bincount(problem.op_group, weights=weight)
@@ -91,9 +85,15 @@ def branches_apart(problem: PlacementProblem, windows: int) -> Ints:
 
     Parts of a window go, the largest first, to the device with less work in that window.
     """
-    share = _work_before(problem, layer_of_group(problem))
-    window = np.minimum((share * windows).astype(np.int64), windows - 1)
-    parts = _parts(problem, window)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    window = _windows(problem, windows)
+    source, target, _ = problem.group_edges
+    within = window[source] == window[target]
+    pairs = np.ones(within.sum()), (source[within], target[within])
+    edges = coo_array(pairs, shape=(problem.num_groups, problem.num_groups))
+    parts = connected_components(edges, directed=False)[1]  # (num_groups,)
     seconds = problem.group_seconds[:, 0]
     devices = np.zeros(problem.num_groups, dtype=np.int64)
     for number in range(windows):
@@ -108,16 +108,10 @@ def branches_apart(problem: PlacementProblem, windows: int) -> Ints:
     return devices
 
 
-def _parts(problem: PlacementProblem, window: Ints) -> Ints:
-    """(num_groups,) the connected part of its window that each group is in."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    source, target, _ = problem.group_edges
-    within = window[source] == window[target]
-    size = problem.num_groups
-    edges = coo_array((np.ones(within.sum()), (source[within], target[within])), shape=(size, size))
-    return np.asarray(connected_components(edges, directed=False)[1])
+def _windows(problem: PlacementProblem, windows: int) -> Ints:
+    """(num_groups,) in which of some windows of layers, of equal work, each group is."""
+    share = _work_before(problem, layer_of_group(problem))
+    return np.minimum((share * windows).astype(np.int64), windows - 1)
 
 
 def _work_before(problem: PlacementProblem, position: Ints) -> np.ndarray:

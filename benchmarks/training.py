@@ -15,7 +15,7 @@ from placeto.models.placeto_2019.network import Placeto2019Policy
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.problem import PlacementProblem
 from placeto.simulation import EvaluatedBatch
-from placeto.training import Trainer, trainer
+from placeto.training import Trainer
 
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("simulation", EvaluatedBatch, "place"),
@@ -23,7 +23,7 @@ PARTS: tuple[tuple[str, Any, str], ...] = (
     ("features", episodes, "node_features"),
     ("features", episodes, "update_node_features"),
     ("policy", Placeto2019Policy, "forward"),
-    ("gradient", trainer, "update"),
+    ("gradient", Trainer, "update"),
 )
 
 

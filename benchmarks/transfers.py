@@ -7,40 +7,31 @@ Processor time, unlike the clock's, hardly depends on what else the machine does
 `results/transfers.json` and `results/transfers.md`.
 """
 
-import json
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.markdown import table
+import numpy as np
+
+from benchmarks.output import save, table_of
 from benchmarks.processes import processor_seconds
-from placeto import load_cluster
+from placeto import ComputationGraph, PlacementProblem, load_cluster, simulate
 from placeto.measurement import Effort, Runtime
-from placeto.measurement.calibration.exchange import Exchange
+from placeto.measurement.calibration.channels import Exchange
 from placeto.measurement.calibration.machine import machine
+from placeto.support.arrays import Ints
+from placeto.support.files import read_json, write_json
 from placeto.support.units import format_bytes
 
-RESULTS = Path(__file__).parent / "results"
 CLUSTER = "local-2"
 # Tensors a step, bytes of each, and steps: the kernel counts processor time in hundredths.
 SHAPES = (
-    (1, 4, 2000),
-    (16, 4, 500),
-    (16, 64 * 2**10, 300),
-    (4, 2**20, 300),
-    (1, 16 * 2**20, 100),
+    (1, 4, 2000), (16, 4, 500), (16, 64 * 2**10, 300), (4, 2**20, 300), (1, 16 * 2**20, 100),
     (1, 64 * 2**20, 40),
-)
+)  # fmt: skip
 WARM_UP = 5
-
-
-def run() -> None:
-    """Measures and writes the table."""
-    rows = measured()
-    document = {"command": "python -m benchmarks.transfers", "machine": machine(), "rows": rows}
-    (RESULTS / "transfers.json").write_text(json.dumps(document, indent=1) + "\n")
-    (RESULTS / "transfers.md").write_text(markdown(rows))
-    print(markdown(rows), end="")
 
 
 def measured() -> list[dict[str, Any]]:
@@ -63,35 +54,108 @@ def spent(runtime: Runtime, exchange: Exchange, consumer: int, steps: int) -> di
     speak of.
     """
     exchange.run(runtime, 0, consumer, 1, Effort(0, 1))  # the workers must be there
-    totals = []
+    workers = [pid for name, pid in runtime.process_ids.items() if name.startswith("worker")]
+    read = [np.array(list(map(processor_seconds, workers)))]
     for number in (1, 1 + steps):
-        before = [processor_seconds(pid) for pid in _workers(runtime)]
         measurement = exchange.run(runtime, 0, consumer, 1, Effort(WARM_UP, number))
-        after = [processor_seconds(pid) for pid in _workers(runtime)]
-        totals.append([end - begin for begin, end in zip(before, after, strict=True)])
-    source, destination = ((long - short) / steps for short, long in zip(*totals, strict=True))
+        read.append(np.array(list(map(processor_seconds, workers))))
+    source, destination = (np.diff(read, 2, axis=0)[0] / steps).tolist()
     return {"clock": measurement.step_time, "source": source, "destination": destination}
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The table: a row a number and size of tensors."""
-    header = ["tensors a step", "of", "step longer by, ms", "source works, ms", "destination, ms"]
-    return table(
-        header,
-        [
-            [
-                str(row["tensors"]),
-                format_bytes(row["bytes"]),
-                *(f"{row[key] * 1e3:.2f}" for key in ("clock", "source", "destination")),
-            ]
-            for row in rows
-        ],
+    return table_of([
+        {
+            "tensors a step": str(row["tensors"]),
+            "of": format_bytes(row["bytes"]),
+            "step longer by, ms": f"{row['clock'] * 1e3:.2f}",
+            "source works, ms": f"{row['source'] * 1e3:.2f}",
+            "destination, ms": f"{row['destination'] * 1e3:.2f}",
+        }
+        for row in rows
+    ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What transfers take of the processors at their ends: seconds a tensor, seconds a byte."""
+
+    source: tuple[float, float]
+    destination: tuple[float, float]
+
+
+def cost_of(kept: Path) -> Cost:
+    """The cost by the measurements that a file has; they are made if it is not there."""
+    if not kept.exists():
+        write_json(kept, {"rows": measured()})
+    return fit_cost(read_json(kept)["rows"])
+
+
+def fit_cost(rows: Sequence[dict[str, Any]]) -> Cost:
+    """Least squares over rows of `measured`, of errors relative to each."""
+    from scipy.optimize import nnls
+
+    terms = np.array([[row["tensors"], row["tensors"] * row["bytes"]] for row in rows], np.float64)
+    ends = []
+    for end in ("source", "destination"):
+        seconds = np.array([row[end] for row in rows])
+        weight = 1 / np.maximum(seconds, 1e-5)  # where nearly nothing was spent, it says nothing
+        tensor, byte = nnls(terms * weight[:, None], seconds * weight)[0].tolist()
+        ends.append((tensor, byte))
+    return Cost(*ends)
+
+
+def held_step_time(problem: PlacementProblem, devices: Ints, cost: Cost) -> float:
+    """Seconds of a step if transfers held the devices at both ends, which the semantics leave out.
+
+    Each transfer is two ops without an order between them, one at its source and one at its
+    destination, as a tensor is sent in pieces: both begin when the tensor is there and the device
+    has time, and the consumers wait for both. Channels carry nothing. Simulated like that by
+    semantics version 1, it is a proposal to be judged by measurements, see `benchmarks.fidelity`.
+
+    Args:
+        problem: on devices of one kind.
+        devices: (num_groups,) device of each group.
+        cost: of a transfer; there is one per tensor and destination.
+    """
+    graph = problem.graph
+    of_op = np.asarray(devices)[problem.op_group]
+    reader = of_op[graph.edge_consumer]
+    crossing = of_op[graph.tensor_producer[graph.edge_tensor]] != reader
+    received = np.stack([graph.edge_tensor[crossing], reader[crossing]], axis=1)
+    pairs, transfer = np.unique(received, axis=0, return_inverse=True)
+    transfer = transfer.reshape(-1)
+    count, sent = len(pairs), pairs[:, 0]
+    producer, size = graph.tensor_producer[sent], graph.tensor_bytes[sent]
+    sends = graph.num_ops + np.arange(count)
+    receives = sends + count
+    # Without bytes: from producers to receives, from sends and from receives to consumers.
+    begun = graph.num_tensors + np.arange(count)
+    gone, come = begun + count, begun + 2 * count
+    edge_tensor, edge_consumer = graph.edge_tensor.copy(), graph.edge_consumer
+    edge_tensor[crossing] = come[transfer]
+    (kind,) = problem.cluster.kinds
+    names = [f"{end} {number}" for end in ("send", "receive") for number in range(count)]
+    ends = [tensor + byte * size for tensor, byte in (cost.source, cost.destination)]
+    expanded = ComputationGraph(
+        name=graph.name,
+        op_names=[*graph.op_names, *names],
+        op_types=[*graph.op_types, *["Transfer"] * (2 * count)],
+        op_seconds={kind: np.concatenate([graph.op_seconds[kind], *ends])},
+        tensor_producer=np.concatenate([graph.tensor_producer, producer, sends, receives]),
+        tensor_bytes=np.concatenate([graph.tensor_bytes, np.zeros(3 * count, dtype=np.int64)]),
+        edge_tensor=np.concatenate([edge_tensor, sent, begun, gone[transfer]]),
+        edge_consumer=np.concatenate([edge_consumer, sends, receives, edge_consumer[crossing]]),
     )
-
-
-def _workers(runtime: Runtime) -> list[int]:
-    return [pid for name, pid in runtime.process_ids.items() if name.startswith("worker")]
+    free = {"bandwidth": 1e13, "latency_seconds": 0.0, "overhead_seconds": 0.0}
+    channels = tuple(replace(channel, **free) for channel in problem.cluster.channels)
+    placed = np.concatenate([of_op, of_op[producer], pairs[:, 1]])
+    cluster = replace(problem.cluster, channels=channels)
+    held = PlacementProblem(expanded, cluster, np.arange(expanded.num_ops))
+    return float(simulate(held, placed).step_time)
 
 
 if __name__ == "__main__":
-    run()
+    found = measured()
+    save("transfers", {"machine": machine(), "rows": found}, markdown(found), indent=1)

@@ -20,25 +20,15 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: `import placeto` stays fast, and free of torch and tensorflow.
 _HOMES = {
-    "Channel": "cluster",
-    "Cluster": "cluster",
-    "ComputationGraph": "graph",
-    "Device": "cluster",
-    "Placement": "placement",
-    "PlacementProblem": "problem",
-    "PlacetoError": "support.errors",
-    "Schedule": "simulation",
-    "device_map": "placement.module_devices",
-    "from_networkx": "extraction.networkx_graph",
-    "load_cluster": "cluster",
-    "load_graph": "graph",
-    "load_placement": "placement",
-    "place": "placers",
-    "save_cluster": "cluster",
-    "save_graph": "graph",
-    "simulate": "simulation",
-    "step_times": "simulation",
-    "to_networkx": "extraction.networkx_graph",
+    "cluster": ("Channel", "Cluster", "Device", "load_cluster", "save_cluster"),
+    "extraction.networkx_graph": ("from_networkx", "to_networkx"),
+    "graph": ("ComputationGraph", "load_graph", "save_graph"),
+    "placement": ("Placement", "load_placement"),
+    "placement.module_devices": ("device_map",),
+    "placers": ("place",),
+    "problem": ("PlacementProblem",),
+    "simulation": ("Schedule", "simulate", "step_times"),
+    "support.errors": ("PlacetoError",),
 }
 
 __all__ = [
@@ -65,11 +55,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'placeto' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"placeto.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    for home, names in _HOMES.items():
+        if name in names:
+            globals()[name] = value = getattr(importlib.import_module(f"placeto.{home}"), name)
+            return value
+    raise AttributeError(f"module 'placeto' has no attribute {name!r}")
 
 
 gymnasium.register(

@@ -1,14 +1,16 @@
 """Clusters: devices that run ops, and channels that carry tensors between them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import yaml
 from msgspec import Meta, field
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from placeto.support.bundle import find
@@ -24,6 +26,7 @@ from placeto.support.launch import (
 )
 from placeto.support.units import parse_quantity
 
+_T = TypeVar("_T")
 # What PyYAML's constructors let through for a malformed date, an empty `!!int`, deep nesting, …
 _CONSTRUCTOR_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
@@ -136,10 +139,9 @@ class Cluster:
                 cluster's launch does not have.
         """
         names = [device.name for device in self.devices]
+        theirs = [device.tensorflow for device in self.devices]
         try:
-            return tensorflow_devices(
-                self.launch, names, [device.tensorflow for device in self.devices]
-            )
+            return tensorflow_devices(self.launch, names, theirs)
         except PlacetoError as error:
             raise PlacetoError(f"cluster {self.name!r}: {error}") from error
 
@@ -158,18 +160,17 @@ class Cluster:
         """(num_devices, num_devices) channel number from row to column; -1 on the diagonal."""
         between = np.full((self.num_devices, self.num_devices), -1, dtype=np.int64)
         for number, channel in enumerate(self.channels):
-            for source in channel.sources:
-                for destination in channel.destinations:
-                    if source == destination:
-                        continue
-                    pair = (self._index(source, ""), self._index(destination, ""))
-                    if between[pair] >= 0:
-                        other = self.channels[between[pair]].name
-                        raise PlacetoError(
-                            f"cluster {self.name!r}: both {other!r} and {channel.name!r} lead from "
-                            f"{source!r} to {destination!r}; every ordered pair needs exactly one"
-                        )
-                    between[pair] = number
+            for source, destination in product(channel.sources, channel.destinations):
+                if source == destination:
+                    continue
+                pair = (self._index(source, ""), self._index(destination, ""))
+                if between[pair] >= 0:
+                    other = self.channels[between[pair]].name
+                    raise PlacetoError(
+                        f"cluster {self.name!r}: both {other!r} and {channel.name!r} lead from "
+                        f"{source!r} to {destination!r}; every ordered pair needs exactly one"
+                    )
+                between[pair] = number
         return between
 
     def device_index(self, name: str | int) -> int:
@@ -203,8 +204,8 @@ class DeviceDocument(Document, forbid_unknown_fields=True):
 
     name: str
     kind: str
-    memory: Quantity
-    launch_overhead: Quantity = 0
+    memory_bytes: Quantity = field(name="memory")
+    launch_overhead_seconds: Quantity = field(name="launch_overhead", default=0)
     tensorflow: str | None = None
     cores: Annotated[int, Meta(ge=1)] | None = None
 
@@ -213,12 +214,16 @@ class ChannelDocument(Document, forbid_unknown_fields=True):
     """A channel of a cluster file, see `Channel`."""
 
     name: str
-    sources: list[str] = field(name="from")
-    destinations: list[str] = field(name="to")
+    sources: tuple[str, ...] = field(name="from")
+    destinations: tuple[str, ...] = field(name="to")
     bandwidth: Quantity
-    latency: Quantity = 0
-    overhead: Quantity = 0
+    latency_seconds: Quantity = field(name="latency", default=0)
+    overhead_seconds: Quantity = field(name="overhead", default=0)
     multicast: bool = False
+
+
+_TIMES = ("launch_overhead_seconds", "latency_seconds", "overhead_seconds")
+_UNITS = {"memory_bytes": "bytes", "bandwidth": "bytes/second", **dict.fromkeys(_TIMES, "seconds")}
 
 
 class ClusterDocument(Document, forbid_unknown_fields=True):
@@ -268,53 +273,30 @@ def save_cluster(cluster: Cluster, path: str | Path) -> None:
 
 def to_document(cluster: Cluster) -> dict[str, Any]:
     """The cluster as the document of a cluster file, quantities as numbers in SI units."""
-    devices = [
-        {
-            "name": device.name,
-            "kind": device.kind,
-            "memory": device.memory_bytes,
-            "launch_overhead": device.launch_overhead_seconds,
-        }
-        | ({} if device.tensorflow is None else {"tensorflow": device.tensorflow})
-        | ({} if device.cores is None else {"cores": device.cores})
-        for device in cluster.devices
-    ]
-    channels = [
-        {
-            "name": channel.name,
-            "from": list(channel.sources),
-            "to": list(channel.destinations),
-            "bandwidth": channel.bandwidth,
-            "latency": channel.latency_seconds,
-            "overhead": channel.overhead_seconds,
-            "multicast": channel.multicast,
-        }
-        for channel in cluster.channels
-    ]
     document = {"name": cluster.name, "source": cluster.source}
     if cluster.launch is not None:
         document["launch"] = launch_document(cluster.launch)
-    return document | {"devices": devices, "channels": channels}
+    return document | {
+        "devices": [_entry(DeviceDocument, device) for device in cluster.devices],
+        "channels": [_entry(ChannelDocument, channel) for channel in cluster.channels],
+    }
+
+
+def _entry(kind: type[Document], value: Device | Channel) -> dict[str, Any]:
+    """A device or a channel as a cluster file has it, without what is None."""
+    pairs = zip(kind.__struct_encode_fields__, vars(value).values(), strict=True)
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in pairs if v is not None}
 
 
 def from_document(document: Any, where: str) -> Cluster:
-    """The cluster of a YAML document.
-
-    Args:
-        document: what the YAML reader returned.
-        where: what to call the document in error messages.
+    """The cluster of what a YAML reader returned, called `where` in error messages.
 
     Raises:
         PlacetoError: a key is missing, unknown, or of the wrong type; see `Cluster`.
     """
     read = from_value(document, ClusterDocument, where)
-    devices = tuple(
-        _device(entry, f"{where}: devices[{index}]") for index, entry in enumerate(read.devices)
-    )
-    channels = tuple(
-        _channel(entry, f"{where}: channels[{index}]")
-        for index, entry in enumerate(read.channels or ())
-    )
+    devices = _read(Device, read.devices, f"{where}: devices")
+    channels = _read(Channel, read.channels or (), f"{where}: channels")
     launch = read_launch(read.launch, f"{where}: launch")
     try:
         return Cluster(read.name, devices, channels, read.source, launch)
@@ -322,32 +304,23 @@ def from_document(document: Any, where: str) -> Cluster:
         raise PlacetoError(f"{where}: {error}") from error
 
 
-def _device(entry: DeviceDocument, where: str) -> Device:
-    memory = parse_quantity(entry.memory, "bytes", f"{where}: memory")
-    if memory >= 2**62:
-        raise PlacetoError(f"{where}: memory is {entry.memory!r}, expected less than 2**62 bytes")
-    return Device(
-        name=entry.name,
-        kind=entry.kind,
-        memory_bytes=int(memory),
-        launch_overhead_seconds=parse_quantity(
-            entry.launch_overhead, "seconds", f"{where}: launch_overhead"
-        ),
-        tensorflow=entry.tensorflow,
-        cores=entry.cores,
-    )
-
-
-def _channel(entry: ChannelDocument, where: str) -> Channel:
-    return Channel(
-        name=entry.name,
-        sources=tuple(entry.sources),
-        destinations=tuple(entry.destinations),
-        bandwidth=parse_quantity(entry.bandwidth, "bytes/second", f"{where}: bandwidth"),
-        latency_seconds=parse_quantity(entry.latency, "seconds", f"{where}: latency"),
-        overhead_seconds=parse_quantity(entry.overhead, "seconds", f"{where}: overhead"),
-        multicast=entry.multicast,
-    )
+def _read(kind: Callable[..., _T], entries: Sequence[Document], where: str) -> tuple[_T, ...]:
+    """Devices, or channels, of their entries in a cluster file: quantities in SI units."""
+    found = []
+    for index, entry in enumerate(entries):
+        place, values = f"{where}[{index}]", asdict(entry)
+        for name, key in zip(list(values), entry.__struct_encode_fields__, strict=True):
+            if name in _UNITS:
+                values[name] = parse_quantity(values[name], _UNITS[name], f"{place}: {key}")
+            if name == "memory_bytes":
+                if values[name] >= 2**62:
+                    raise PlacetoError(
+                        f"{place}: memory is {getattr(entry, name)!r}, "
+                        "expected less than 2**62 bytes"
+                    )
+                values[name] = int(values[name])
+        found.append(kind(**values))
+    return tuple(found)
 
 
 def _check_finite(value: float, where: str) -> None:

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from placeto.support.arrays import Floats, Ints
 from placeto.support.bundle import find
 from placeto.support.columns import LARGEST, check_length, real, strings, whole
-from placeto.support.dags import levels, topological_order
+from placeto.support.dags import compressed, levels, topological_order
 from placeto.support.documents import Document, check_format, from_value, read_document
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
@@ -126,14 +127,14 @@ class ComputationGraph:
         if (sources < targets).all():
             return
         inside = levels(self.num_ops, sources, targets) < 0
-        stuck = np.flatnonzero(inside)
-        if len(stuck) == 0:
+        if not inside.any():
             return
         # Every op that no order reaches has a predecessor that none reaches either, so walking
         # backwards among them must come round to an op seen before: that stretch is a cycle.
         keep = inside[sources] & inside[targets]
         parent = dict(zip(targets[keep].tolist(), sources[keep].tolist(), strict=True))
-        path, seen = [int(stuck[0])], {int(stuck[0])}
+        path = [int(np.argmax(inside))]
+        seen = set(path)
         while (before := parent[path[-1]]) not in seen:
             path.append(before)
             seen.add(before)
@@ -171,6 +172,11 @@ class ComputationGraph:
         return self.tensor_producer[self.edge_tensor], self.edge_consumer
 
     @cached_property
+    def inputs(self) -> tuple[Ints, Ints]:
+        """Compressed rows of each op's edges: start (num_ops + 1,), edges (num_edges,)."""
+        return compressed(self.num_ops, self.edge_consumer, np.arange(self.num_edges))
+
+    @cached_property
     def topological_order(self) -> Ints:
         """(num_ops,) ops so that producers come before consumers; lowest number first."""
         sources, targets = self.op_edges
@@ -195,8 +201,8 @@ def _check_sums(graph: ComputationGraph, where: str) -> None:
 class OpColumns(Document):
     """Columns of the ops of a graph file, see `ComputationGraph`."""
 
-    name: list[str]
-    type: list[str]
+    op_names: list[str] = msgspec.field(name="name")
+    op_types: list[str] = msgspec.field(name="type")
     param_bytes: Column | None = None
     temp_bytes: Column | None = None
     colocation: Column | None = None
@@ -206,15 +212,15 @@ class OpColumns(Document):
 class TensorColumns(Document):
     """Columns of the tensors of a graph file."""
 
-    producer: Column
-    bytes: Column
+    tensor_producer: Column = msgspec.field(name="producer")
+    tensor_bytes: Column = msgspec.field(name="bytes")
 
 
 class EdgeColumns(Document):
     """Columns of the edges of a graph file: who consumes which tensor."""
 
-    tensor: Column
-    consumer: Column
+    edge_tensor: Column = msgspec.field(name="tensor")
+    edge_consumer: Column = msgspec.field(name="consumer")
 
 
 class GraphDocument(Document, kw_only=True):
@@ -250,30 +256,21 @@ def to_document(graph: ComputationGraph) -> dict[str, Any]:
         "version": VERSION,
         "name": graph.name,
         "meta": dict(graph.meta),
-        "ops": {
-            "name": list(graph.op_names),
-            "type": list(graph.op_types),
-            "param_bytes": graph.param_bytes.tolist(),
-            "temp_bytes": graph.temp_bytes.tolist(),
-            "colocation": graph.colocation.tolist(),
-            "flops": graph.flops.tolist(),
-        },
+        "ops": _table(graph, OpColumns),
         "op_seconds": seconds,
-        "tensors": {
-            "producer": graph.tensor_producer.tolist(),
-            "bytes": graph.tensor_bytes.tolist(),
-        },
-        "edges": {"tensor": graph.edge_tensor.tolist(), "consumer": graph.edge_consumer.tolist()},
+        "tensors": _table(graph, TensorColumns),
+        "edges": _table(graph, EdgeColumns),
     }
 
 
-def from_document(document: Any, where: str, folder: Path | None = None) -> ComputationGraph:
-    """The graph of a columnar JSON document.
+def _table(graph: ComputationGraph, kind: type[Document]) -> dict[str, list[Any]]:
+    columns = [getattr(graph, name) for name in kind.__struct_fields__]
+    lists = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
+    return dict(zip(kind.__struct_encode_fields__, lists, strict=True))
 
-    Args:
-        document: as `to_document` returns it; optional columns may be left out.
-        where: what to call the document in error messages.
-        folder: that of its file.
+
+def from_document(document: Any, where: str, folder: Path | None = None) -> ComputationGraph:
+    """The graph of a columnar JSON document, called `where` in error messages.
 
     Raises:
         PlacetoError: a field is missing, of the wrong type, or inconsistent.
@@ -303,33 +300,16 @@ def load_graph(source: str | Path) -> ComputationGraph:
 
 
 def _graph(document: GraphDocument, where: str, folder: Path | None) -> ComputationGraph:
-    # Lists, of which the graph makes arrays.
-    ops: Any = document.ops
-    tensors: Any = document.tensors
-    edges: Any = document.edges
+    tables = (document.ops, document.tensors, document.edges)
+    fields = {name: column for table in tables for name, column in asdict(table).items()}
+    fields["op_seconds"] = {
+        kind: np.array([np.inf if value is None else value for value in column], dtype=np.float64)
+        for kind, column in document.op_seconds.items()
+    }
     try:
-        return ComputationGraph(
-            name=document.name,
-            op_names=ops.name,
-            op_types=ops.type,
-            op_seconds={kind: _seconds(column) for kind, column in document.op_seconds.items()},
-            tensor_producer=tensors.producer,
-            tensor_bytes=tensors.bytes,
-            edge_tensor=edges.tensor,
-            edge_consumer=edges.consumer,
-            param_bytes=ops.param_bytes,
-            temp_bytes=ops.temp_bytes,
-            flops=ops.flops,
-            colocation=ops.colocation,
-            meta=document.meta,
-            folder=folder,
-        )
+        return ComputationGraph(name=document.name, meta=document.meta, folder=folder, **fields)
     except PlacetoError as error:
         raise PlacetoError(f"{where}: {error}") from error
-
-
-def _seconds(column: list[float | None]) -> Floats:
-    return np.array([np.inf if value is None else value for value in column], dtype=np.float64)
 
 
 def _equal(value: Any, other: Any) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes
-from placeto.simulation.queues import DEVICE_ROW, PEAK
+from placeto.simulation import columns as col
 from placeto.simulation.state import State
 from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
@@ -25,49 +25,36 @@ ANY_EXCESS, WHOLE_EXCESS = 0.1, 4.0
 
 def overflow(problem: PlacementProblem, peak_memory: Ints) -> NDArray[Any]:
     """(...) bytes over the limits of all devices, of (..., num_devices) peaks."""
-    over: NDArray[Any] = np.maximum(peak_memory - problem.memory_limit, 0).sum(axis=-1)
-    return over
+    return np.maximum(peak_memory - problem.memory_limit, 0).sum(axis=-1)
 
 
 @inner(cache=True)
-def overflow_so_far(s: State, memory_limit: Ints) -> float:  # pragma: no cover
+def overflow_so_far(s: State, memory_limit: Ints) -> float:
     """Bytes over the limits of all devices, of a simulation on its way."""
     over = 0.0
     for device in range(len(memory_limit)):
-        over += max(s.device_ints[DEVICE_ROW * device + PEAK] - memory_limit[device], 0)
+        over += max(s.device_ints[col.DEVICE_ROW * device + col.PEAK] - memory_limit[device], 0)
     return over
 
 
 def penalised_time(problem: PlacementProblem, outcomes: Outcomes, memory_penalty: float) -> Floats:
     """ρ: step time plus `memory_penalty` for every GiB over the limit, summed over devices.
 
-    Placeto (Addanki et al. 2019, arXiv:1906.08879).
-
-    Args:
-        problem: whose devices' memory is the limit.
-        outcomes: of a batch of placements.
-        memory_penalty: seconds a GiB.
-
-    Returns:
-        (batch,) seconds.
+    Placeto (Addanki et al. 2019, arXiv:1906.08879). Of a batch, (batch,) seconds.
     """
-    found = np.empty(len(outcomes.step_time))
-    _penalise(outcomes.step_time, outcomes.peak_memory, problem.memory_limit, memory_penalty, found)
+    found, penalty = np.empty(len(outcomes.step_time)), float(memory_penalty)
+    _penalise(outcomes.step_time, outcomes.peak_memory, problem.memory_limit, penalty, found)
     return found
 
 
 @njit(cache=True)
-def _penalise(
-    step_time: Floats, peak: Ints, limit: Ints, penalty: float, found: Floats
-) -> None:  # pragma: no cover
+def _penalise(step_time: Floats, peak: Ints, limit: Ints, penalty: float, found: Floats) -> None:
     for row in range(len(step_time)):
         found[row] = penalised(step_time[row], peak[row], limit, penalty)
 
 
 @inner(cache=True)
-def penalised(
-    step_time: float, peak: Ints, limit: Ints, penalty: float
-) -> float:  # pragma: no cover
+def penalised(step_time: float, peak: Ints, limit: Ints, penalty: float) -> float:
     """ρ of one placement, of (num_devices,) peaks and limits; see `penalised_time`."""
     over = 0
     for device in range(len(limit)):
@@ -76,25 +63,16 @@ def penalised(
 
 
 @njit(cache=True)
-def rank(step_time: float, over: float) -> float:  # pragma: no cover
+def rank(step_time: float, over: float) -> float:
     """Orders placements as the incumbent does: what fits, by step time; then by bytes over."""
     return UNFIT + over if over > 0 else step_time
 
 
 @inner(cache=True)
-def search_cost(
-    step_time: float, over: float, scale: float, whole: int
-) -> float:  # pragma: no cover
+def search_cost(step_time: float, over: float, scale: float, whole: int) -> float:
     """What a search makes small: step time, and more where a placement does not fit in memory.
 
-    Args:
-        step_time: seconds.
-        over: bytes over the limits.
-        scale: seconds that these are reckoned in.
-        whole: bytes of the graph.
-
-    Returns:
-        Seconds.
+    Bytes over the limits, as a share of the whole graph's, are reckoned in `scale` seconds.
     """
     if over > 0:
         return step_time + scale * (ANY_EXCESS + WHOLE_EXCESS * over / whole)
@@ -106,11 +84,5 @@ def search_costs(
 ) -> Floats:
     """`search_cost` of a batch: (...) seconds, of (...) step times and (..., num_devices) peaks."""
     over = overflow(problem, peak_memory)
-    share = over / whole_bytes(problem)
-    costs: Floats = step_time + scale * (ANY_EXCESS * (over > 0) + WHOLE_EXCESS * share)
-    return costs
-
-
-def whole_bytes(problem: PlacementProblem) -> int:
-    """The graph's memory that overflow is a share of, in bytes."""
-    return max(int(problem.group_memory.sum()), 1)
+    share = over / max(int(problem.group_memory.sum()), 1)
+    return step_time + scale * (ANY_EXCESS * (over > 0) + WHOLE_EXCESS * share)

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping, group_ops
+from placeto.grouping.contraction import shared_bytes
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import ancestors, compressed, directed, topological_order
 from placeto.support.errors import PlacetoError
@@ -17,26 +18,9 @@ from placeto.support.errors import PlacetoError
 MAX_GROUPS_IN_PAIRS = 20_000  # a matrix of booleans of 400 MB
 
 
-class SimulationArrays(NamedTuple):
-    """What the simulation kernel reads; everything but a placement.
+class ClusterArrays(NamedTuple):
+    """The figures of a cluster's devices and channels."""
 
-    Ops number their tensors, tensors their edges, in compressed rows: row r of `x` is
-    `x[x_start[r]:x_start[r + 1]]`. Edges are numbered by (tensor, consumer).
-    """
-
-    op_group: Ints  # (num_ops,)
-    op_seconds: Floats  # (num_ops, num_devices) s
-    param_bytes: Ints  # (num_ops,)
-    temp_bytes: Ints  # (num_ops,)
-    output_start: Ints  # (num_ops + 1,)
-    outputs: Ints  # (num_tensors,) tensors by producer
-    tensor_producer: Ints  # (num_tensors,)
-    tensor_bytes: Ints  # (num_tensors,)
-    edge_start: Ints  # (num_tensors + 1,)
-    edge_tensor: Ints  # (num_edges,)
-    edge_consumer: Ints  # (num_edges,)
-    input_start: Ints  # (num_ops + 1,)
-    inputs: Ints  # (num_edges,) edges by consumer
     launch_overhead: Floats  # (num_devices,) s
     channel_between: Ints  # (num_devices, num_devices), -1 on the diagonal
     bandwidth: Floats  # (num_channels,) bytes/s
@@ -81,26 +65,27 @@ class PlacementProblem:
         put(self, "op_group", group_ops(self.graph, self.grouping))
         put(self, "allowed", self._allowed())
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # Pickled arrays can be written to, and compiled code would be compiled anew for them.
+        self.allowed.flags.writeable = False
+
     def _allowed(self) -> Bools:
         allowed = np.ones((self.num_groups, self.num_devices), dtype=bool)
-        cannot = ~np.isfinite(self.op_seconds)
-        ops, devices = np.nonzero(cannot)
+        ops, devices = np.nonzero(~np.isfinite(self.op_seconds))
         allowed[self.op_group[ops], devices] = False
-        for group, device in self.pins.items():
-            if not all(isinstance(number, int | np.integer) for number in (group, device)):
+        for pin in self.pins.items():
+            group, device = pin
+            if not all(isinstance(number, int | np.integer) for number in pin):
                 raise PlacetoError(
                     f"pin {group!r}={device!r}: expected the numbers of a group and a device"
                 )
-            if not 0 <= group < self.num_groups:
-                raise PlacetoError(
-                    f"pin {group}={device}: there is no group {group}; "
-                    f"groups go from 0 to {self.num_groups - 1}"
-                )
-            if not 0 <= device < self.num_devices:
-                raise PlacetoError(
-                    f"pin {group}={device}: there is no device {device}; "
-                    f"devices go from 0 to {self.num_devices - 1}"
-                )
+            for what, number, count in zip(("group", "device"), pin, allowed.shape, strict=True):
+                if not 0 <= number < count:
+                    raise PlacetoError(
+                        f"pin {group}={device}: there is no {what} {number}; "
+                        f"{what}s go from 0 to {count - 1}"
+                    )
             if not allowed[group, device]:
                 raise PlacetoError(
                     f"pin {group}={device}: device {self.cluster.devices[device].name!r} cannot "
@@ -136,10 +121,16 @@ class PlacementProblem:
         return np.stack(columns, axis=1)
 
     @cached_property
+    def group_parameters(self) -> Ints:
+        """(num_groups,) bytes of parameters of each group's ops."""
+        parameters = np.zeros(self.num_groups, dtype=np.int64)
+        np.add.at(parameters, self.op_group, self.graph.param_bytes)
+        return parameters
+
+    @cached_property
     def group_memory(self) -> Ints:
         """(num_groups,) bytes of parameters and of outputs of each group's ops."""
-        graph, memory = self.graph, np.zeros(self.num_groups, dtype=np.int64)
-        np.add.at(memory, self.op_group, graph.param_bytes)
+        graph, memory = self.graph, self.group_parameters.copy()
         np.add.at(memory, self.op_group[graph.tensor_producer], graph.tensor_bytes)
         return memory
 
@@ -151,17 +142,7 @@ class PlacementProblem:
         consume, each counted once. Sorted by (source, target); no edge leads from a group to
         itself. Where a grouping joins a forward op and its gradient, the group graph has cycles.
         """
-        graph, groups = self.graph, self.num_groups
-        target = self.op_group[graph.edge_consumer]
-        copies = np.unique(graph.edge_tensor * groups + target)
-        tensor, target = copies // groups, copies % groups
-        source = self.op_group[graph.tensor_producer[tensor]]
-        between = source != target
-        key = (source * groups + target)[between]
-        edges, index = np.unique(key, return_inverse=True)
-        size = np.zeros(len(edges), dtype=np.int64)
-        np.add.at(size, index, graph.tensor_bytes[tensor[between]])
-        return edges // groups, edges % groups, size
+        return shared_bytes(self.graph, self.op_group, self.num_groups)
 
     @cached_property
     def group_order(self) -> Ints:
@@ -175,18 +156,14 @@ class PlacementProblem:
         order = topological_order(self.num_groups, source, target)
         if len(order) == self.num_groups:
             return order
-        position = np.empty(self.graph.num_ops, dtype=np.int64)
-        position[self.graph.topological_order] = np.arange(self.graph.num_ops)
         first = np.full(self.num_groups, self.graph.num_ops)
-        np.minimum.at(first, self.op_group, position)
+        np.minimum.at(first, self.op_group, np.argsort(self.graph.topological_order))
         return np.argsort(first, kind="stable")
 
     @cached_property
     def group_position(self) -> Ints:
         """(num_groups,) where each group stands in `group_order`."""
-        position = np.empty(self.num_groups, dtype=np.int64)
-        position[self.group_order] = np.arange(self.num_groups)
-        return position
+        return np.argsort(self.group_order)
 
     @cached_property
     def dag_edges(self) -> tuple[Ints, Ints]:
@@ -221,83 +198,50 @@ class PlacementProblem:
     @cached_property
     def group_names(self) -> tuple[str, ...]:
         """(num_groups,) a name for each group: that of its longest op, the first of equals."""
-        start, ops = self.group_ops
         longest = np.where(np.isfinite(self.op_seconds), self.op_seconds, 0).max(axis=1)
-        most = np.maximum.reduceat(longest[ops], start[:-1])
-        candidates = np.flatnonzero(longest == most[self.op_group])
-        first = np.empty(self.num_groups, dtype=np.int64)
-        first[self.op_group[candidates][::-1]] = candidates[::-1]
+        first = np.lexsort((-longest, self.op_group))[self.group_ops[0][:-1]]
         return tuple(self.graph.op_names[op] for op in first.tolist())
 
     @cached_property
-    def arrays(self) -> SimulationArrays:
-        """What the simulation kernel reads."""
-        graph, devices, channels = self.graph, self.cluster.devices, self.cluster.channels
-        output_start, outputs = compressed(
-            graph.num_ops, graph.tensor_producer, np.arange(graph.num_tensors)
-        )
-        edge_numbers = np.arange(graph.num_edges)
-        edge_start = np.searchsorted(graph.edge_tensor, np.arange(graph.num_tensors + 1))
-        input_start, inputs = compressed(graph.num_ops, graph.edge_consumer, edge_numbers)
-        return SimulationArrays(
-            op_group=self.op_group,
-            op_seconds=self.op_seconds,
-            param_bytes=graph.param_bytes,
-            temp_bytes=graph.temp_bytes,
-            output_start=output_start,
-            outputs=outputs,
-            tensor_producer=graph.tensor_producer,
-            tensor_bytes=graph.tensor_bytes,
-            edge_start=edge_start,
-            edge_tensor=graph.edge_tensor,
-            edge_consumer=graph.edge_consumer,
-            input_start=input_start,
-            inputs=inputs,
-            launch_overhead=np.array(
-                [device.launch_overhead_seconds for device in devices], dtype=np.float64
-            ),
-            channel_between=self.cluster.channel_between,
-            bandwidth=np.array([channel.bandwidth for channel in channels], dtype=np.float64),
-            latency=np.array([channel.latency_seconds for channel in channels], dtype=np.float64),
-            overhead=np.array([channel.overhead_seconds for channel in channels], dtype=np.float64),
-            multicast=np.array([channel.multicast for channel in channels], dtype=np.bool_),
-        )
+    def arrays(self) -> ClusterArrays:
+        """The cluster in arrays."""
+        cluster = self.cluster
+        held = np.array([d.launch_overhead_seconds for d in cluster.devices], dtype=float)
+        figures = [(c.bandwidth, c.latency_seconds, c.overhead_seconds) for c in cluster.channels]
+        bandwidth, latency, overhead = np.array(figures, dtype=float).reshape(-1, 3).T.copy()
+        multicast = np.array([channel.multicast for channel in cluster.channels], dtype=bool)
+        return ClusterArrays(held, cluster.channel_between, bandwidth, latency, overhead, multicast)
 
     @cached_property
     def memory_limit(self) -> Ints:
         """(num_devices,) bytes of memory of each device."""
         return np.array([device.memory_bytes for device in self.cluster.devices], dtype=np.int64)
 
-    def check_devices(self, devices: object) -> Ints:
-        """A placement's devices as an array.
-
-        Args:
-            devices: (num_groups,) device numbers.
-
-        Returns:
-            (num_groups,) the same, as int64.
+    def check_devices(self, devices: object, *, many: bool = False) -> Ints:
+        """A placement's devices, (num_groups,) numbers, or those of many, as an array of int64.
 
         Raises:
             PlacetoError: wrong shape, not whole numbers, or a device that is not there.
         """
+        what, have, shape = "placement", "has", f"({self.num_groups},): one device a group"
+        if many:
+            what, have, shape = "placements", "have", f"(batch, {self.num_groups})"
         try:
             array = np.asarray(devices)
         except ValueError as error:
-            raise PlacetoError("placement is not an array of device numbers") from error
-        if array.shape != (self.num_groups,):
-            raise PlacetoError(
-                f"placement has shape {array.shape}, expected ({self.num_groups},): "
-                "one device a group"
-            )
+            are = "are" if many else "is"
+            raise PlacetoError(f"{what} {are} not an array of device numbers") from error
+        if array.ndim != 1 + many or array.shape[-1] != self.num_groups:
+            raise PlacetoError(f"{what} {have} shape {array.shape}, expected {shape}")
         if not np.issubdtype(array.dtype, np.integer):
-            raise PlacetoError(f"placement has {array.dtype} values, expected device numbers")
+            raise PlacetoError(f"{what} {have} {array.dtype} values, expected device numbers")
         if (wrong := (array < 0) | (array >= self.num_devices)).any():
-            group = int(np.argmax(wrong))
+            first = int(np.argmax(wrong))
             raise PlacetoError(
-                f"placement gives group {group} device {array[group]}, "
+                f"placement gives group {first % self.num_groups} device {array.flat[first]}, "
                 f"but devices go from 0 to {self.num_devices - 1}"
             )
-        return array.astype(np.int64)
+        return array.astype(np.int64, order="C")
 
 
 def _op_seconds(graph: ComputationGraph, cluster: Cluster) -> Floats:

@@ -1,20 +1,14 @@
-"""The study as a Markdown page."""
+"""The study as a Markdown page, and its picture."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import median
-from typing import Any
 
-from benchmarks.markdown import table
 from benchmarks.one_core import SEARCHES
-from benchmarks.papers.published import (
-    FROM_ONE_DEVICE,
-    LEARNED,
-    OUT_OF_MEMORY,
-    Column,
-    Table,
-)
+from benchmarks.output import panels, table
+from benchmarks.papers.published import FROM_ONE_DEVICE, LEARNED, OOM, Column, Table
 from benchmarks.papers.study import Run
 
 Runs = dict[tuple[str, str, str], list[Run]]
@@ -60,33 +54,27 @@ def page(tables: Sequence[Table], runs: Sequence[Run], machine: str) -> str:
 
 def summary(tables: Sequence[Table], found: Runs) -> str:
     """Who is ahead of whom, on how many problems; `parts` compares Placeto with itself."""
-    rivalries = [each for each in tables if each.key != "parts"]
-    problems = dict.fromkeys(
-        (column.graph, column.cluster) for each in rivalries for column in each.columns
-    )
-    behind, ties, wins = [], 0, 0
-    leads: dict[str, int] = defaultdict(int)
+    columns = [column for each in tables if each.key != "parts" for column in each.columns]
+    problems = dict.fromkeys((column.graph, column.cluster) for column in columns)
+    behind, wins = [], 0
+    leads: Counter[str] = Counter()
     for problem in problems:
         times = {key[2]: typical(runs) for key, runs in found.items() if key[:2] == problem}
         learned = {method: time for method, time in times.items() if method in LEARNED}
-        others = {method: time for method, time in times.items() if _name(method) not in LEARNED}
-        best, best_learned = min(others.values()), min(learned.values())
+        others = {name: time for name, time in times.items() if name.split()[0] not in LEARNED}
         rivals = learned | others
-        leads[min(rivals, key=lambda method: rivals[method])] += 1
+        leads[min(rivals, key=rivals.__getitem__)] += 1
+        best, best_learned = min(others.values()), min(learned.values())
         if best < best_learned * 0.999:
-            winner = min(others, key=lambda method: others[method])
+            winner = min(others, key=others.__getitem__)
             behind.append(f"{problem[0]} on {problem[1]} (`{winner}`)")
-        elif best > best_learned * 1.001:
-            wins += 1
-        else:
-            ties += 1
-    ahead = ", ".join(
-        f"`{method}` on {count}" for method, count in sorted(leads.items(), key=lambda x: -x[1])
-    )
+        wins += best > best_learned * 1.001
+    ahead = ", ".join(f"`{method}` on {count}" for method, count in leads.most_common())
     text = (
         f"Of {len(problems)} problems, a method that learns nothing is ahead of every learned "
-        f"placer on {len(behind)}, a learned placer is ahead on {wins}, and on {ties} they are "
-        f"within a thousandth. The shortest step time is found by {ahead}."
+        f"placer on {len(behind)}, a learned placer is ahead on {wins}, and on "
+        f"{len(problems) - len(behind) - wins} they are within a thousandth. The shortest step "
+        f"time is found by {ahead}."
     )
     if not 0 < len(behind) < len(problems):
         return text
@@ -148,11 +136,6 @@ def number(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "-"
 
 
-def _name(method: str) -> str:
-    """A method without its settings."""
-    return method.split()[0]
-
-
 def _time(run: Run) -> float:
     found = run.get("step_time")
     return float(found) if found is not None and run["feasible"] else math.inf
@@ -160,10 +143,9 @@ def _time(run: Run) -> float:
 
 def _cell(column: Column, method: str, found: Runs) -> str:
     runs = found.get((column.graph, column.cluster, method), [])
-    published = column.seconds.get(method)
-    behind = ""
-    if published is not None:
-        behind = " / OOM" if published == OUT_OF_MEMORY else f" / {published:g}"
+    behind = f" / {column.seconds[method]:g}" if method in column.seconds else ""
+    if column.seconds.get(method) == OOM:
+        behind = " / OOM"
     if not runs or all(run["note"] for run in runs):
         return f"-{behind}"
     text = number(typical(runs))
@@ -176,8 +158,28 @@ def _cell(column: Column, method: str, found: Runs) -> str:
 
 
 def _bound(column: Column, found: Runs) -> str:
-    runs: list[dict[str, Any]] = next(
-        runs for key, runs in found.items() if key[:2] == (column.graph, column.cluster)
-    )
-    bound = runs[0]["lower_bound"]
+    problem = (column.graph, column.cluster)
+    bound = next(runs for key, runs in found.items() if key[:2] == problem)[0]["lower_bound"]
     return "nothing fits" if bound is None else number(bound)
+
+
+def draw(each: Table, runs: Sequence[Run], path: Path) -> None:
+    """Draws step time over placements evaluated: a panel a problem, a line a run of a search."""
+    found = by_problem(runs)
+    with panels(path, len(each.columns), (4.5, 2.8), ncols=3, fontsize=9) as axes:
+        for ax, column in zip(axes, each.columns, strict=True):
+            for color, method in enumerate((*SEARCHES, FROM_ONE_DEVICE)):
+                for index, run in enumerate(found[column.graph, column.cluster, method]):
+                    points = run["trace"]
+                    if not points:
+                        continue
+                    counts = [*(point[0] for point in points), run["evaluations"]]
+                    times = [1e3 * point[2] for point in (*points, points[-1])]
+                    label = None if index else method
+                    style = {"where": "post", "color": f"C{color}", "linewidth": 1}
+                    ax.step(counts, times, label=label, **style)
+            ax.set_xscale("log")
+            ax.set_title(f"{column.graph}, {column.cluster}", fontsize=10)
+            ax.set_ylabel("step time, ms")
+        for ax in axes[-2:]:
+            ax.set_xlabel("placements evaluated")

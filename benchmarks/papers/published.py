@@ -4,66 +4,45 @@ from dataclasses import dataclass, field
 
 from benchmarks.one_core import SEARCHES
 
-OUT_OF_MEMORY = float("inf")
+OOM = float("inf")
 
 
 @dataclass(frozen=True)
 class Column:
-    """One problem of a table, and what was published of it.
-
-    Attributes:
-        graph: name of the bundled graph.
-        cluster: name of the preset.
-        seconds: method -> published step time; infinite where it ran out of memory.
-    """
+    """One problem of a table, a bundled graph and a preset, and what was published of it."""
 
     graph: str
     cluster: str
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # by method; infinite: out of memory
 
 
 @dataclass(frozen=True)
 class Table:
     """A table of problems.
 
-    Attributes:
-        key: what names it on the page and on the command line.
-        title: what it is of, and whose.
-        columns: its problems.
-        methods: its placers, those of the paper first; settings follow the name of one, as in
-            `placeto passing=none`.
-        remark: what stands below it, a sentence.
+    Its methods are placers, those of the paper first; settings follow the name of one, as in
+    `placeto passing=none`.
     """
 
     key: str
-    title: str
+    title: str  # what it is of, and whose
     columns: tuple[Column, ...]
     methods: tuple[str, ...]
-    remark: str = ""
+    remark: str = ""  # what stands below it, a sentence
 
 
 HEURISTICS = ("metis", "etf", "heft", "m-topo", "m-etf", "m-sct")
 LEARNED = ("colocrl", "hierarchical", "placeto-2019")
 # As in the paper, where episodes start from one placement throughout.
 FROM_ONE_DEVICE = "placeto-2019 initial_placement=first"
-PARTS = tuple(
-    f"{FROM_ONE_DEVICE} {setting}"
-    for setting in (
-        "reward=terminal",
-        "passing=none",
-        "passing=sweep",
-        "pooling=all",
-        "traversal=random",
-        "algorithm=ppo",
-    )
-)
+SETTINGS = ("reward=terminal", "passing=none", "passing=sweep", "pooling=all", "traversal=random",
+            "algorithm=ppo")  # fmt: skip
+PARTS = tuple(f"{FROM_ONE_DEVICE} {setting}" for setting in SETTINGS)
 OF_2017 = ("cpu", "single", "scotch", "mincut", "expert", "colocrl")
 OF_2018 = ("cpu", "single", "expert", "scotch", "mincut", "hierarchical")
 
 
-def _column(
-    graph: str, cluster: str, methods: tuple[str, ...], figures: tuple[float | None, ...]
-) -> Column:
+def _column(graph: str, cluster: str, methods: tuple[str, ...], *figures: float | None) -> Column:
     found = zip(methods, figures, strict=True)
     return Column(graph, cluster, {method: value for method, value in found if value is not None})
 
@@ -78,12 +57,12 @@ TABLES = (
         "colocrl",
         "K80s and a Haswell CPU, as in Mirhoseini et al. 2017, arXiv:1706.04972, table 1",
         (
-            _column("rnnlm", "k80x2-cpu", OF_2017, (6.89, 1.57, 13.43, 11.94, 3.81, 1.57)),
-            _column("rnnlm", "k80x4-cpu", OF_2017, (6.89, 1.57, 11.52, 10.44, 4.46, 1.57)),
-            _column("nmt", "k80x2-cpu", OF_2017, (10.72, OUT_OF_MEMORY, 14.19, 11.54, 4.99, 4.04)),
-            _column("nmt", "k80x4-cpu", OF_2017, (10.72, OUT_OF_MEMORY, 11.23, 11.78, 4.73, 3.92)),
-            _column("inception_v3", "k80x2-cpu", OF_2017, (26.21, 4.6, 25.24, 22.88, 11.22, 4.6)),
-            _column("inception_v3", "k80x4-cpu", OF_2017, (26.21, 4.6, 23.41, 24.52, 10.65, 3.85)),
+            _column("rnnlm", "k80x2-cpu", OF_2017, 6.89, 1.57, 13.43, 11.94, 3.81, 1.57),
+            _column("rnnlm", "k80x4-cpu", OF_2017, 6.89, 1.57, 11.52, 10.44, 4.46, 1.57),
+            _column("nmt", "k80x2-cpu", OF_2017, 10.72, OOM, 14.19, 11.54, 4.99, 4.04),
+            _column("nmt", "k80x4-cpu", OF_2017, 10.72, OOM, 11.23, 11.78, 4.73, 3.92),
+            _column("inception_v3", "k80x2-cpu", OF_2017, 26.21, 4.6, 25.24, 22.88, 11.22, 4.6),
+            _column("inception_v3", "k80x4-cpu", OF_2017, 26.21, 4.6, 23.41, 24.52, 10.65, 3.85),
         ),
         _all(OF_2017),
     ),
@@ -91,16 +70,12 @@ TABLES = (
         "hierarchical",
         "K40s and a Haswell CPU, as in Mirhoseini et al. 2018 (ICLR), table 1",
         (
-            _column("inception_v3", "k40x2-cpu", OF_2018, (0.61, 0.15, 0.15, 0.93, 0.82, 0.13)),
-            _column("resnet50", "k40x2-cpu", OF_2018, (None, 1.18, 1.18, 6.27, 2.92, 1.18)),
-            _column("rnnlm", "k40x2-cpu", OF_2018, (6.89, 1.57, 1.57, 5.62, 5.21, 1.57)),
-            _column("nmt", "k40x2-cpu", OF_2018, (6.46, OUT_OF_MEMORY, 2.13, 3.21, 5.34, 0.84)),
-            _column(
-                "nmt_4", "k40x4-cpu", OF_2018, (10.68, OUT_OF_MEMORY, 3.64, 11.18, 11.63, 1.69)
-            ),
-            _column(
-                "nmt_8", "k40x8-cpu", OF_2018, (11.52, OUT_OF_MEMORY, 3.88, 17.85, 19.01, 4.07)
-            ),
+            _column("inception_v3", "k40x2-cpu", OF_2018, 0.61, 0.15, 0.15, 0.93, 0.82, 0.13),
+            _column("resnet50", "k40x2-cpu", OF_2018, None, 1.18, 1.18, 6.27, 2.92, 1.18),
+            _column("rnnlm", "k40x2-cpu", OF_2018, 6.89, 1.57, 1.57, 5.62, 5.21, 1.57),
+            _column("nmt", "k40x2-cpu", OF_2018, 6.46, OOM, 2.13, 3.21, 5.34, 0.84),
+            _column("nmt_4", "k40x4-cpu", OF_2018, 10.68, OOM, 3.64, 11.18, 11.63, 1.69),
+            _column("nmt_8", "k40x8-cpu", OF_2018, 11.52, OOM, 3.88, 17.85, 19.01, 4.07),
         ),
         _all(OF_2018),
     ),

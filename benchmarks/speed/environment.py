@@ -1,6 +1,7 @@
 """Environment steps a second, beside an environment that runs the plain Python reference."""
 
 import time
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -8,37 +9,31 @@ import numba
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from benchmarks.speed.reference import ReferenceEnv
+from benchmarks.speed.others import ReferenceEnv
 from benchmarks.speed.simulation import CLUSTER
-from benchmarks.speed.timing import documents, times
+from benchmarks.speed.timing import in_turn
 from placeto.support.arrays import Floats, Ints
 
 # Of op-level groups an episode has thousands of steps: the first ones, from random placements and
 # in random order, stand for those on the way.
-MIDDLE = {"initial_placement": "random", "traversal": "random"}
-ENVIRONMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("inception_v3", "auto", {}),
-    ("nmt", "auto", {}),
-    ("inception_v3", "none", MIDDLE),
-)
-STEPS = {"auto": 128, "none": 32}
+OPTIONS = {
+    "default": {},
+    "none": {"grouping": "none", "initial_placement": "random", "traversal": "random"},
+}
+ENVIRONMENTS = (("inception_v3", "default"), ("nmt", "default"), ("inception_v3", "none"))
+STEPS = {"default": 128, "none": 32}  # at most
 NUM_ENVS = 64
 EVERY = 8  # steps of which the reference is run, and counted, at one
 ROUNDS = 5
 
 
-def environment_speed(graph: str, grouping: str, options: dict[str, str]) -> dict[str, Any]:
+def environment_speed(graph: str, grouping: str) -> dict[str, Any]:
     """Seconds a step of every form of one environment; in a process of its own.
 
     All forms take actions at random, of all devices (`any`) or of all but the group's present one
     (`moves`: each step is a simulation). Resets are not counted.
     """
-    arguments: dict[str, Any] = {
-        "graph": graph,
-        "cluster": CLUSTER,
-        "grouping": grouping,
-        **options,
-    }
+    arguments: dict[str, Any] = {"graph": graph, "cluster": CLUSTER, **OPTIONS[grouping]}
     vector: Any = gymnasium.make_vec("DevicePlacement-v0", num_envs=NUM_ENVS, **arguments)
     wrapped = gymnasium.make("DevicePlacement-v0", **arguments)
     environments = {
@@ -48,25 +43,22 @@ def environment_speed(graph: str, grouping: str, options: dict[str, str]) -> dic
         "reference": ReferenceEnv(EVERY, **arguments),
     }
     groups = next(iter(vector.problems.values())).num_groups
-    found: dict[str, Any] = {"graph": graph, "grouping": grouping, "groups": groups, **options}
+    found: dict[str, Any] = {"graph": graph, **OPTIONS[grouping]}
+    found |= {"grouping": grouping, "groups": groups}
+    shape = min(STEPS[grouping], groups), NUM_ENVS
     for kind, lowest in (("any", 0), ("moves", 1)):
-        shifts = np.random.default_rng(0).integers(
-            lowest, vector.num_devices, size=(min(STEPS[grouping], groups), NUM_ENVS)
-        )
-        found[kind] = _in_turn(environments, shifts)
+        shifts = np.random.default_rng(0).integers(lowest, vector.num_devices, shape)
+        takes = {name: partial(_seconds, name, env, shifts) for name, env in environments.items()}
+        found[kind] = in_turn(takes, ROUNDS)
     return found
 
 
-def _in_turn(environments: dict[str, Any], shifts: Ints) -> dict[str, Any]:
-    passes: dict[str, list[Floats]] = {name: [] for name in environments}
-    for _ in range(ROUNDS):
-        for name, env in environments.items():
-            vector = isinstance(env, VectorEnv)
-            numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if vector else 1)
-            passes[name].append(episode(env, shifts))
-    passes["vector"] = [each / NUM_ENVS for each in passes["vector"]]
-    passes["reference"] = [each[::EVERY] for each in passes["reference"]]
-    return documents({name: times(each) for name, each in passes.items()})
+def _seconds(name: str, env: Any, shifts: Ints) -> Floats:
+    """(steps,) seconds that one environment took for a step, if it is one that counts."""
+    vector = isinstance(env, VectorEnv)
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if vector else 1)
+    took = episode(env, shifts) / (NUM_ENVS if vector else 1)
+    return took[::EVERY] if name == "reference" else took
 
 
 def episode(env: Any, shifts: Ints) -> Floats:

@@ -5,10 +5,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from benchmarks.speed.timing import documents, times
+from benchmarks.speed.timing import in_turn, times
 
 PROBLEM = """
 import placeto
@@ -32,33 +32,29 @@ PROGRAMS = {
 WITHOUT_TORCH = "\nimport sys; sys.exit('torch' in sys.modules)"
 
 
-def first_call_speed(rounds: int = 5) -> dict[str, Any]:
+def first_call_speed() -> dict[str, Any]:
     """Seconds to the first step time with a warm cache of compiled code, and with none.
 
     `imports of others` is what importing NumPy, numba and Gymnasium alone takes.
     """
-    passes: dict[str, list[float]] = {name: [] for name in PROGRAMS}
-    for number in range(rounds + 1):
-        for name, code in PROGRAMS.items():
-            took = seconds_to_first_line(code, os.environ)
-            if number > 0:  # the first one fills the cache
-                passes[name].append(took)
+    takes = {name: partial(seconds_to_first_line, code) for name, code in PROGRAMS.items()}
+    in_turn(takes, 1)  # fills the cache
+    found = in_turn(takes, 5)
     with tempfile.TemporaryDirectory() as folder:
-        empty = {**os.environ, "NUMBA_CACHE_DIR": folder}
-        passes["empty cache"] = [seconds_to_first_line(PROGRAMS["step_times"], empty)]
-    return documents({name: times(each) for name, each in passes.items()})
+        empty = seconds_to_first_line(PROGRAMS["step_times"], NUMBA_CACHE_DIR=folder)
+    return {**found, "empty cache": times([empty])}
 
 
-def seconds_to_first_line(code: str, environment: Mapping[str, str]) -> float:
+def seconds_to_first_line(code: str, **environment: str) -> float:
     """How long a new Python process takes until it has printed a line.
 
     Raises:
         RuntimeError: it failed, or imported torch.
     """
+    command = [sys.executable, "-c", code + WITHOUT_TORCH]
+    environment = {**os.environ, **environment}
     began = time.perf_counter()
-    with subprocess.Popen(
-        [sys.executable, "-c", code + WITHOUT_TORCH], stdout=subprocess.PIPE, env=environment
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         process.stdout.readline()
         took = time.perf_counter() - began

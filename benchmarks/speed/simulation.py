@@ -9,11 +9,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks.speed.grappler import grappler, has_grappler
-from benchmarks.speed.reference import reference_outcomes
-from benchmarks.speed.timing import Times, documents, in_turn, seconds, times
+from benchmarks.speed.others import grappler, has_grappler, reference_outcomes
+from benchmarks.speed.timing import Times, in_turn, repeated, seconds, times
 from benchmarks.synthetic import synthetic_graph
-from placeto import ComputationGraph, PlacementProblem, load_cluster, load_graph
+from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.heuristics.initial import all_on, expert_placement, random_placement
 from placeto.simulation import EvaluatedBatch, simulate_many
 from placeto.simulation.reduction import compile_problem
@@ -21,12 +20,8 @@ from placeto.support.arrays import Ints
 
 CLUSTER = "k80x4"
 BUNDLED = ("inception_v3", "nmt")
-SYNTHETIC = {
-    "synthetic_1k": 1_000,
-    "synthetic_10k": 10_000,
-    "synthetic_80k": 80_000,
-    "synthetic_1m": 1_000_000,
-}
+SYNTHETIC = {"synthetic_1k": 1_000, "synthetic_10k": 10_000, "synthetic_80k": 80_000,
+             "synthetic_1m": 1_000_000}  # fmt: skip
 GRAPHS = (*BUNDLED, *SYNTHETIC)
 GROUPINGS = ("auto", "none")
 LARGE, HUGE = 50_000, 500_000  # ops from which on less is repeated, or left out
@@ -38,34 +33,28 @@ ROW = np.zeros(1, dtype=np.int64)
 def simulation_speed(name: str, grouping: str) -> dict[str, Any]:
     """All that is measured of one graph with one grouping; in a process of its own."""
     numba.set_num_threads(1)
-    graph = load(name)
+    graph = synthetic_graph(SYNTHETIC[name]) if name in SYNTHETIC else load_graph(name)
     problem = PlacementProblem(graph, load_cluster(CLUSTER), grouping)
     large = graph.num_ops >= LARGE
-    _ = problem.arrays
-    compiling = in_turn({"compile": partial(compile_problem, problem)}, 3)["compile"]
+    _ = problem.arrays, graph.inputs
+    compiling = repeated(partial(compile_problem, problem))
     rng = np.random.default_rng(0)
     randoms = [random_placement(problem, rng) for _ in range(4 if large else 16)]
     placements = [all_on(problem, 0), expert_placement(problem), *randoms]
     size = 8 if graph.num_ops >= HUGE else 64
-    change = one_change(problem, placements[1], 8 if large else 64)
     return {
         "graph": name,
         "grouping": grouping,
         "ops": graph.num_ops,
         "groups": problem.num_groups,
-        "compile": compiling._asdict(),
+        "compile": compiling,
         "batch size": size,
-        "batch": documents(batched(problem, size, rng)),
-        "one change": change._asdict(),
+        "batch": batched(problem, size, rng),
+        "one change": one_change(problem, placements[1], 8 if large else 64),
         # The most that the process has taken so far, making the graph included.
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         **one(problem, placements, 1 if large else 3, min(50, max(5, 10**6 // graph.num_ops))),
     }
-
-
-def load(name: str) -> ComputationGraph:
-    """A bundled or a synthetic graph by its name."""
-    return synthetic_graph(SYNTHETIC[name]) if name in SYNTHETIC else load_graph(name)
 
 
 def one(
@@ -80,7 +69,7 @@ def one(
         problem: what is placed.
         placements: one device, the expert's, then random ones.
         rounds: how often the others have their turn.
-        repeats: how often each placement is simulated before it is the others' turn.
+        repeats: how often each placement is simulated before that.
 
     Returns:
         `one`: of one device, the expert's and the random ones; and `compared`, unless every
@@ -90,33 +79,28 @@ def one(
     passes: list[list[float]] = []
     compared: dict[str, list[list[float]]] = {}
     found: dict[str, dict[str, float]] = {}
+    calls = [partial(step_time, problem, devices) for devices in placements]
     with ExitStack() as stack:
         simulators = _others(problem, placements[1:3], stack)
         for _ in range(rounds):
-            passes += [
-                [seconds(partial(step_time, problem, devices)) for devices in placements]
-                for _ in range(repeats)
-            ]
-            for name, calls in simulators.items():
-                compared.setdefault(name, []).append([seconds(call) for call in calls])
-        for name, calls in simulators.items():
-            found[name] = dict(zip(COMPARED, (float(call()) for call in calls), strict=True))
-    agreed = [step_time(problem, devices) for devices in placements[1:3]]
-    found["placeto"] = dict(zip(COMPARED, agreed, strict=True))
+            passes += [[seconds(call) for call in calls] for _ in range(repeats)]
+            for name, theirs in simulators.items():
+                compared.setdefault(name, []).append([seconds(call) for call in theirs])
+        for name, theirs in simulators.items():
+            found[name] = dict(zip(COMPARED, (float(call()) for call in theirs), strict=True))
+    found["placeto"] = dict(zip(COMPARED, (call() for call in calls[1:3]), strict=True))
     if "reference" in found and found["reference"] != found["placeto"]:
         raise AssertionError(f"simulator and reference do not agree: {found}")
-    ours = np.array(passes)
-    parts = dict(zip(PLACEMENTS, (ours[:, :1], ours[:, 1:2], ours[:, 2:]), strict=True))
+    table = np.array(passes)
+    parts = dict(zip(PLACEMENTS, (table[:, :1], table[:, 1:2], table[:, 2:]), strict=True))
     return {
-        "one": documents({kind: times(part) for kind, part in parts.items()}),
+        "one": {kind: times(part) for kind, part in parts.items()},
         "compared": {
-            name: documents({
-                kind: times(np.array(theirs)[:, number]) for number, kind in enumerate(COMPARED)
-            })
+            name: dict(zip(COMPARED, map(times, np.transpose(theirs)), strict=True))
             for name, theirs in compared.items()
         },
         "step_times": found,
-    }  # fmt: skip
+    }
 
 
 def _others(
@@ -126,18 +110,14 @@ def _others(
     graph = problem.graph
     if problem.grouping == "none" or graph.num_ops >= HUGE:
         return {}
-    others: dict[str, list[Any]] = {
-        "reference": [partial(_reference, problem, devices) for devices in placements]
-    }
+
+    def reference(devices: Ints) -> float:
+        return float(reference_outcomes(problem, devices[None]).step_time[0])
+
+    others: dict[str, list[Any]] = {"reference": [partial(reference, each) for each in placements]}
     if graph.name in BUNDLED and has_grappler():
-        others["grappler"] = [
-            stack.enter_context(grappler(problem, devices)) for devices in placements
-        ]
+        others["grappler"] = [stack.enter_context(grappler(problem, each)) for each in placements]
     return others
-
-
-def _reference(problem: PlacementProblem, devices: Ints) -> float:
-    return float(reference_outcomes(problem, devices[None]).step_time[0])
 
 
 def step_time(problem: PlacementProblem, devices: Ints) -> float:
@@ -148,16 +128,16 @@ def step_time(problem: PlacementProblem, devices: Ints) -> float:
 def batched(problem: PlacementProblem, size: int, rng: np.random.Generator) -> dict[str, Times]:
     """Seconds a placement in a batch of random ones, on one core and on all."""
     many = np.stack([random_placement(problem, rng) for _ in range(size)])
+
+    def took(threads: int) -> float:
+        numba.set_num_threads(threads)
+        return seconds(partial(simulate_many, problem, many, group_start=False)) / size
+
     cores = {"one core": 1, "all cores": numba.config.NUMBA_NUM_THREADS}
-    passes: dict[str, list[float]] = {name: [] for name in cores}
-    for _ in range(20 if problem.graph.num_ops < LARGE else 3):
-        for name, threads in cores.items():
-            numba.set_num_threads(threads)
-            passes[name].append(
-                seconds(partial(simulate_many, problem, many, group_start=False)) / size
-            )
+    takes = {name: partial(took, threads) for name, threads in cores.items()}
+    found = in_turn(takes, 20 if problem.graph.num_ops < LARGE else 3)
     numba.set_num_threads(1)
-    return {name: times(each) for name, each in passes.items()}
+    return found
 
 
 def one_change(problem: PlacementProblem, devices: Ints, count: int) -> Times:
@@ -166,8 +146,8 @@ def one_change(problem: PlacementProblem, devices: Ints, count: int) -> Times:
     batch = EvaluatedBatch(problem, 1)
     batch.place(ROW, devices[None])
     groups = rng.integers(problem.num_groups, size=(count, 1))
-    others = rng.integers(1, problem.num_devices, size=(count, 1))
-    others = (devices[groups] + others) % problem.num_devices
+    shifts = rng.integers(1, problem.num_devices, size=(count, 1))
+    others = (devices[groups] + shifts) % problem.num_devices
     passes = np.empty((3, count))
     for number in range(len(passes)):
         for index, (group, other) in enumerate(zip(groups, others, strict=True)):

@@ -2,18 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-
-class Times(NamedTuple):
-    """Seconds of one thing: at its fastest, at the median, and how often it was done."""
-
-    fastest: float
-    median: float
-    passes: int
+Times = dict[str, float]
 
 
 def times(passes: ArrayLike) -> Times:
@@ -26,7 +19,7 @@ def times(passes: ArrayLike) -> Times:
     table = np.asarray(passes, dtype=np.float64)
     table = table.reshape(len(table), -1)
     fastest, median = table.min(axis=0).mean(), np.median(table, axis=0).mean()
-    return Times(float(fastest), float(median), len(table))
+    return {"fastest": float(fastest), "median": float(median), "passes": len(table)}
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -36,26 +29,23 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def in_turn(
-    calls: Mapping[str, Callable[[], object]], rounds: int, at_least: float = 0.05
-) -> dict[str, Times]:
-    """Times of calls that take turns, so that what disturbs the machine disturbs all of them.
+def in_turn(takes: Mapping[str, Callable[[], ArrayLike]], rounds: int) -> dict[str, Times]:
+    """Times of what takes turns, so that what disturbs the machine disturbs all of it.
 
     Args:
-        calls: by name.
+        takes: name -> function that does it once and returns seconds, as a row of `times`.
         rounds: how many turns each has.
-        at_least: how long a turn is, in seconds: a short call is repeated in it.
     """
-    passes: dict[str, list[float]] = {name: [] for name in calls}
+    passes: dict[str, list[ArrayLike]] = {name: [] for name in takes}
     for _ in range(rounds):
-        for name, call in calls.items():
-            left = at_least
-            while left > 0:
-                passes[name].append(seconds(call))
-                left -= passes[name][-1]
+        for name, take in takes.items():
+            passes[name].append(take())
     return {name: times(each) for name, each in passes.items()}
 
 
-def documents(table: dict[str, Times]) -> dict[str, Any]:
-    """Times as JSON."""
-    return {name: each._asdict() for name, each in table.items()}
+def repeated(call: Callable[[], object], at_least: float = 0.15) -> Times:
+    """Times of a call that is made again for so many seconds."""
+    passes: list[float] = []
+    while sum(passes) < at_least:
+        passes.append(seconds(call))
+    return times(passes)

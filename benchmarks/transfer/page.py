@@ -1,56 +1,33 @@
 """The study as a Markdown page."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.markdown import table
-from benchmarks.transfer.points import (
-    HEADROOM,
-    NO_WORSE,
-    duels,
-    geometric_mean,
-    headline,
-    log_means,
-    points,
-    ratios,
-    searched,
-    unseen_clusters,
-)
-from benchmarks.transfer.study import (
-    AFTER,
-    BEST_OF,
-    FAMILIES,
-    GREEDY,
-    HEURISTICS,
-    REFINED,
-    SCRATCH,
-    TUNED,
-)
+from benchmarks.output import table
+from benchmarks.transfer.study import AFTER, FAMILIES, HEURISTICS, SCRATCH, TUNED, ZERO_SHOT
 
-ZERO_SHOT = (GREEDY, BEST_OF, REFINED)
+HEADROOM = 0.97
+NO_WORSE = 1.001
+PROBLEM = ["family", "graph", "cluster", "groups"]
 DUELS = ["`auto` over `annealing`", "runs", "no worse", "step time", "with headroom"]
 DUELS += ["their step time", "best known"]
 TITLE = """# Policies on graphs that they have not seen
 
 Test graphs of the families alone, which no policy was trained or validated on: {problems} of
 {planned} problems so far ({graphs} graphs, clusters {clusters}; groups {groups}). Simulated step
-times. {policies} Runs follow one after the other, and each may use all cores: {machine}.
+times. Policies, with the families and clusters they were trained on: {policies}. Runs follow one \
+after the other, and each may use all cores: {machine}.
 
 Written by `python -m benchmarks.transfer`; all {runs} runs are in `transfer.json`.
 """
 
 
 def page(document: Mapping[str, Any], planned: int) -> str:
-    """The whole page.
-
-    Args:
-        document: the results file.
-        planned: how many problems a full study has.
-    """
+    """The whole page, of a results file; a full study has so many problems as are planned."""
     found, policies = points(document), document["policies"]
     clusters = list(dict.fromkeys(run["cluster"] for run in document["runs"]))
     new = unseen_clusters(policies, clusters) if headline(policies) else set()
@@ -62,23 +39,24 @@ def page(document: Mapping[str, Any], planned: int) -> str:
         graphs=found.groupby(["family", "graph"]).ngroups,
         clusters=", ".join(f"`{cluster}`" for cluster in clusters),
         groups=" and ".join(map(_groups, groupings)),
-        policies=_policies(policies),
+        policies="; ".join(
+            f"{name} ({', '.join(card['families']) or 'no family'}; {', '.join(card['clusters'])})"
+            for name, card in policies.items()
+        ),
         machine=document["machine"],
         runs=len(document["runs"]),
     )
+    names = ", ".join(f"`{cluster}`" for cluster in sorted(new))
     sections: dict[str, str] = {}
     for groups in groupings:
-        of_groups = main[main["groups"] == groups]
-        is_new = of_groups["cluster"].isin(new)
-        seen, unseen = of_groups[~is_new], of_groups[is_new]
-        names = ", ".join(f"`{cluster}`" for cluster in sorted(new))
+        own = main[main["groups"] == groups]
+        seen, unseen = own[~own["cluster"].isin(new)], own[own["cluster"].isin(new)]
+        apart = new_family(found[found["groups"] == groups], policies)
         parts = {
             "Families and clusters as in training": step_times(seen),
             "As it is, and trained on the graph": trained_on_the_graph(seen),
-            "`auto` against `annealing`": searches(of_groups),
-            "A family that the policy has not seen": step_times(
-                new_family(found[found["groups"] == groups], policies)
-            ),
+            "`auto` against `annealing`": searches(own),
+            "A family that the policy has not seen": step_times(apart),
             "A cluster that the policies have not seen": (f"{names}.\n\n" if new else "")
             + step_times(unseen),
             "Seeds of the training": seeds(seen, headline(policies)),
@@ -99,23 +77,21 @@ def summary(document: Mapping[str, Any]) -> str:
         "of an unseen family": new_family(found, policies),
     }
     families = _families(found)
-    rows = []
+    rows, duel_table = [], []
     for groups in found["groups"].unique():
+        label = f"groups {_groups(groups)}: "
         for kind, of_kind in kinds.items():
             own = of_kind[of_kind["groups"] == groups]
             means = log_means(own)
             for method in ZERO_SHOT:
-                pairs = [nearest(means, method, family) for family in families]
-                cells = [f"{pair[0]:.3f} (`{pair[1]}`)" if pair else "-" for pair in pairs]
-                name = f"groups {_groups(groups)}: `{method}`, {kind}"
-                if any(pairs):
-                    rows.append([name, *cells, str(_problems(own, families))])
+                pairs = nearest(means, method)
+                texts = {key: f"{over:.3f} (`{name}`)" for key, (over, name) in pairs.items()}
+                cells = [texts.get(family, "-") for family in families]
+                if pairs:
+                    rows.append([f"{label}`{method}`, {kind}", *cells, str(_problems(own))])
+        duel_rows_of = duel_rows(main[main["groups"] == groups], ["all"])
+        duel_table += [[label + row[0], *row[1:]] for row in duel_rows_of]
     header = ["step time over that of the nearest heuristic", *families, "problems"]
-    duel_table = [
-        [f"groups {_groups(groups)}: {row[0]}", *row[1:]]
-        for groups in main["groups"].unique()
-        for row in duel_rows(main[main["groups"] == groups], ["all"])
-    ]
     return f"{table(header, rows)}\n{table(DUELS, duel_table)}"
 
 
@@ -128,20 +104,17 @@ def step_times(chosen: pd.DataFrame) -> str:
         return ""
     known = searched(chosen)
     families = _families(known)
-    rows = [
-        [
-            f"`{method}`",
-            *(_cell(known, method, column) for column in _columns(families)),
-            f"{known.loc[known['method'] == method, 'wall_seconds'].median():.2g}",
-        ]
-        for method in sorted(known["method"].unique(), key=_kind)
-    ]
-    counts = [str(_problems(known, column)) for column in _columns(families)]
-    rows.append(["problems", *counts, ""])
+    rows = []
+    for method in sorted(known["method"].unique(), key=_kind):
+        own = known[known["method"] == method]
+        seconds = f"{own['wall_seconds'].median():.2g}"
+        rows.append([f"`{method}`", *_cells(own, known, families), seconds])
+    counts = [str(_problems(known[known["family"] == family])) for family in families]
+    rows.append(["problems", *counts, str(_problems(known)), ""])
     return table(["step time over the best known", *families, "all", "seconds"], rows) + (
         "\nGeometric means; in brackets on how many problems, where a method has not run on all or "
         "found nothing that fits in memory on some. Seconds: to find a placement, median.\n\n"
-        f"Of {chosen['number'].nunique()} problems, searched or not:\n\n{ahead(chosen)}"
+        f"Of {_problems(chosen)} problems, searched or not:\n\n{ahead(chosen)}"
     )
 
 
@@ -149,11 +122,9 @@ def ahead(chosen: pd.DataFrame) -> str:
     """Where the policy as it is stands against the heuristic that comes nearest to it."""
     lines, means = [], log_means(chosen)
     for method in ZERO_SHOT:
-        found = {family: nearest(means, method, family) for family in _families(chosen)}
-        known = {family: pair for family, pair in found.items() if pair is not None}
-        if known:
-            leads = sum(ratio < 1 for ratio, _ in known.values())
-            texts = [f"{family} {ratio:.3f} (`{name}`)" for family, (ratio, name) in known.items()]
+        if found := nearest(means, method):
+            leads = sum(ratio < 1 for ratio, _ in found.values())
+            texts = [f"{family} {ratio:.3f} (`{name}`)" for family, (ratio, name) in found.items()]
             lines.append(
                 f"- `{method}` is ahead of every heuristic in {leads} of {len(texts)} families. "
                 f"Its step time over that of the nearest heuristic: {', '.join(texts)}.\n"
@@ -161,18 +132,17 @@ def ahead(chosen: pd.DataFrame) -> str:
     return "".join(lines)
 
 
-def nearest(means: pd.DataFrame, method: str, family: str) -> tuple[float, str] | None:
-    """A method's step time over that of the heuristic that comes nearest to it, and which that is.
+def nearest(means: pd.DataFrame, method: str) -> dict[str, tuple[float, str]]:
+    """Family -> a method's step time over that of the nearest heuristic, and which that is.
 
-    A geometric mean over a family's problems; None where one of the two has not run.
+    A geometric mean over the problems on which both have run, of families where there are any.
     """
-    own = means[means.index.get_level_values("family") == family]
-    against = [
-        (geometric_mean(found), heuristic)
-        for heuristic in HEURISTICS
-        if len(found := ratios(own, method, heuristic))
-    ]
-    return max(against, default=None)
+    if method not in means:
+        return {}
+    heuristics = means[[name for name in HEURISTICS if name in means]]
+    over = np.exp(-heuristics.sub(means[method], axis=0).groupby("family").mean())
+    rows = over.dropna(how="all").iterrows()
+    return {str(family): (float(row.max()), str(row.idxmax())) for family, row in rows}
 
 
 def trained_on_the_graph(chosen: pd.DataFrame) -> str:
@@ -187,11 +157,7 @@ def trained_on_the_graph(chosen: pd.DataFrame) -> str:
     pairs += [(method, other) for other in tuned[-1:] for method in ZERO_SHOT]
     pairs += [(m, f"{m}{AFTER}{other}") for other in (*scratch, *tuned[-1:]) for m in ZERO_SHOT]
     rows = [
-        [
-            f"`{method}` over `{other}`",
-            *(_mean(found, [family]) for family in families),
-            str(len(found)),
-        ]
+        [f"`{method}` over `{other}`", *_means(found, families)[:-1], str(len(found))]
         for method, other in pairs
         if len(found := ratios(means, method, other))
     ]
@@ -200,7 +166,7 @@ def trained_on_the_graph(chosen: pd.DataFrame) -> str:
     return table(["step time", *families, "problems"], rows) + (
         "\nBelow 1: shorter than after training on the graph itself. The number is that of "
         "episodes, each of which ends in a placement; the best placement met on the way counts. "
-        f"`{GREEDY}{AFTER}…`: only what the policy finds once it is trained, as it is before. "
+        f"`greedy{AFTER}…`: only what the policy finds once it is trained, as it is before. "
         "Other seeds' policies, which were not trained so, are left out here.\n"
     )
 
@@ -229,29 +195,26 @@ def duel_rows(chosen: pd.DataFrame, families: Sequence[str]) -> list[list[str]]:
             own = found if name == "all" else found[found["family"] == name]
             if own.empty:
                 continue
-            fine = int((own["ratio"] <= NO_WORSE).sum())
-            room = own[own["headroom"]]
-            rows.append(
-                [
-                    f"{budget:g} s, {name}",
-                    str(len(own)),
-                    f"{fine} ({fine / len(own):.1%})",
-                    _number(geometric_mean(_finite(own["ratio"]))),
-                    str(len(room)),
-                    _number(geometric_mean(_finite(room["ratio"]))),
-                    _number(geometric_mean(_finite(room["ratio"] / room["relative"]))),
-                ]
+            fine, room = int((own["ratio"] <= NO_WORSE).sum()), own[own["headroom"]]
+            times = own["ratio"], room["ratio"], room["ratio"] / room["relative"]
+            ratio, with_headroom, best = (
+                _number(geometric_mean(each[(each > 0) & np.isfinite(each)])) for each in times
             )
+            share = f"{fine} ({fine / len(own):.1%})"
+            cells = [str(len(own)), share, ratio, str(len(room)), with_headroom, best]
+            rows.append([f"{budget:g} s, {name}", *cells])
     return rows
 
 
 def new_family(found: pd.DataFrame, policies: Mapping[str, Any]) -> pd.DataFrame:
     """Of policies on graphs of families that they have not seen, and of heuristics on these."""
     own = found[found["method"].isin(ZERO_SHOT)]
-    cards = [policies[name] for name in own["policy"]]
-    unseen = [f not in card["families"] for f, card in zip(own["family"], cards, strict=True)]
-    there = [c in card["clusters"] for c, card in zip(own["cluster"], cards, strict=True)]
-    own = own[np.array(unseen, dtype=bool) & np.array(there, dtype=bool)]
+    keys = zip(own["policy"], own["family"], own["cluster"], strict=True)
+    there = [
+        family not in policies[name]["families"] and cluster in policies[name]["clusters"]
+        for name, family, cluster in keys
+    ]
+    own = own[np.array(there, dtype=bool)]
     beside = found[found["number"].isin(own["number"]) & found["method"].isin(HEURISTICS)]
     return pd.concat([beside, own])
 
@@ -262,13 +225,13 @@ def seeds(chosen: pd.DataFrame, names: Sequence[str]) -> str:
     ran = [name for name in names if (chosen["policy"] == name).any()]
     if len(ran) < 2:
         return ""
-    families = _families(chosen)
-    rows = [
-        [f"{name}, `{method}`", *(_cell(own, method, column) for column in _columns(families))]
-        for method in ZERO_SHOT
-        for name in ran
-        if method in set((own := chosen[chosen["policy"] == name])["method"])
-    ]
+    families, rows = _families(chosen), []
+    for method in ZERO_SHOT:
+        for name in ran:
+            of_policy = chosen[chosen["policy"] == name]
+            own = of_policy[of_policy["method"] == method]
+            if not own.empty:
+                rows.append([f"{name}, `{method}`", *_cells(own, of_policy, families)])
     return table(["step time over the best known", *families, "all"], rows)
 
 
@@ -279,20 +242,100 @@ def fineness(chosen: pd.DataFrame) -> str:
     finite = chosen[np.isfinite(chosen["step_time"])]
     first, *others = chosen["groups"].unique()
     families = _families(chosen)
-    run = ["family", "graph", "cluster", "policy", "seed"]
+    run = ["method", "family", "graph", "cluster", "policy", "seed"]
+    times = finite.pivot(index=run, columns="groups", values="step_time")
     rows = []
     for groups in others:
+        found = (times[groups] / times[first]).dropna()
         for method in chosen["method"].unique():
-            times = finite[finite["method"] == method].pivot(
-                index=run, columns="groups", values="step_time"
-            )
-            if {first, groups} <= set(times.columns):
-                found = (times[groups] / times[first]).dropna()
-                means = [_mean(found, column) for column in _columns(families)]
-                rows.append([f"`{method}`, {_groups(groups)}", *means, str(len(found))])
+            own = found[found.index.get_level_values("method") == method]
+            if len(own):
+                label = f"`{method}`, {_groups(groups)}"
+                rows.append([label, *_means(own, families), str(len(own))])
     if not rows:
         return ""
     return table([f"step time over that with {_groups(first)}", *families, "all", "runs"], rows)
+
+
+def points(document: Mapping[str, Any]) -> pd.DataFrame:
+    """The runs that found a placement of a problem on which any method found one.
+
+    Problems with groups by a rule come before those with a number of them.
+
+    Returns:
+        Columns of the results file, and `number`, of the problem; `method`, with its budget;
+        `step_time`, infinite where nothing was found that fits in memory; `best_known`, the
+        shortest of any run on the problem; `relative`, step time over that; `searched`, whether a
+        search ran on the problem; `headroom`, whether the best known is below 0.97 of one device.
+    """
+    found = pd.DataFrame(document["runs"])
+    found = found.sort_values("groups", key=lambda groups: groups.str.isdecimal(), kind="stable")
+    found["number"] = found.groupby(PROBLEM, sort=False).ngroup()
+    times = found["step_time"].astype(float).where(found["feasible"], math.inf)
+    found["step_time"] = times
+    found["best_known"] = times.groupby(found["number"]).transform("min")
+    found["searched"] = found.groupby("number")["budget_seconds"].transform("count") > 0
+    single = times.where(found["method"] == "single", math.inf)
+    single = single.groupby(found["number"]).transform("min")
+    found["headroom"] = found["best_known"] < HEADROOM * single
+    found["method"] = [
+        method if budget is None or math.isnan(budget) else f"{method}, {budget:g} s"
+        for method, budget in zip(found["method"], found["budget_seconds"], strict=True)
+    ]
+    found = found[np.isfinite(found["best_known"]) & (found["note"] == "")]
+    found = found.assign(relative=found["step_time"] / found["best_known"])
+    return found.sort_values("number", kind="stable")
+
+
+def searched(chosen: pd.DataFrame) -> pd.DataFrame:
+    """Those of problems that were searched, if any: the best known of others says little."""
+    return chosen[chosen["searched"]] if chosen["searched"].any() else chosen
+
+
+def headline(policies: Mapping[str, Any]) -> list[str]:
+    """Policies that have seen graphs of every family."""
+    return [name for name, card in policies.items() if set(card["families"]) >= set(FAMILIES)]
+
+
+def unseen_clusters(policies: Mapping[str, Any], clusters: Iterable[str]) -> set[str]:
+    """Of some clusters those that no policy of the headline was trained on."""
+    seen = {cluster for name in headline(policies) for cluster in policies[name]["clusters"]}
+    return set(clusters) - seen
+
+
+def geometric_mean(values: "pd.Series[float]") -> float:
+    """The geometric mean; NaN of nothing."""
+    return math.exp(np.log(values).mean()) if len(values) else math.nan
+
+
+def log_means(chosen: pd.DataFrame) -> pd.DataFrame:
+    """Mean logarithms of step times that fit: a row a problem, a column a method.
+
+    Where a method has several runs (policies, seeds), these are their geometric means.
+    """
+    finite = chosen[np.isfinite(chosen["step_time"])]
+    logs = np.log(finite["step_time"]).groupby([finite[key] for key in [*PROBLEM, "method"]])
+    return logs.mean().unstack("method")
+
+
+def ratios(means: pd.DataFrame, method: str, other: str) -> "pd.Series[float]":
+    """Step time of a method over that of another, by problem, where both found what fits."""
+    if not {method, other} <= set(means.columns):
+        return means.iloc[:0, :0].sum(axis=1)
+    return np.exp((means[method] - means[other]).dropna())
+
+
+def duels(chosen: pd.DataFrame, method: str, other: str) -> pd.DataFrame:
+    """Runs of a method, each with its step time over the other's of the same seed, `ratio`.
+
+    What does not fit in memory is infinitely slow; where neither fits they are equal.
+    """
+    key = [*PROBLEM, "seed"]
+    against = chosen.loc[chosen["method"] == other, [*key, "step_time"]]
+    found = chosen[chosen["method"] == method].merge(against, on=key, suffixes=("", "_other"))
+    ratio = found["step_time"] / found["step_time_other"]
+    fits = np.isfinite(found[["step_time", "step_time_other"]]).any(axis=1)
+    return found.assign(ratio=ratio.where(fits, 1.0))
 
 
 def _kind(method: str) -> int:
@@ -306,51 +349,36 @@ def _kind(method: str) -> int:
     return 2 if method.startswith((TUNED, SCRATCH)) else 4
 
 
-def _columns(families: Sequence[str]) -> list[list[str]]:
-    """Each family, and all."""
-    return [*([family] for family in families), list(families)]
+def _cells(own: pd.DataFrame, known: pd.DataFrame, families: list[str]) -> list[str]:
+    """Of each family and of all: a method's mean, and on how many problems if not on all known."""
+    cells = []
+    for column in [*([family] for family in families), families]:
+        ours, there = (each[each["family"].isin(column)] for each in (own, known))
+        fits = ours[np.isfinite(ours["step_time"])]
+        mean, ran = _number(geometric_mean(fits["relative"])), _problems(fits)
+        cells.append(mean if ran in (0, _problems(there)) else f"{mean} ({ran})")
+    return cells
 
 
-def _cell(chosen: pd.DataFrame, method: str, families: Sequence[str]) -> str:
-    own = chosen[(chosen["method"] == method) & chosen["family"].isin(families)]
-    fits = own[np.isfinite(own["step_time"])]
-    if fits.empty:
-        return "-"
-    ran = fits["number"].nunique()
-    mean = _number(geometric_mean(fits["relative"]))
-    return mean if ran == _problems(chosen, families) else f"{mean} ({ran})"
-
-
-def _mean(found: "pd.Series[float]", families: Collection[str]) -> str:
-    """Of ratios by problems, the geometric mean over families."""
-    own = found[found.index.get_level_values("family").isin(families)]
-    return _number(geometric_mean(own))
+def _means(found: "pd.Series[float]", families: Sequence[str]) -> list[str]:
+    """Of ratios by problems, the geometric mean of each family and of all."""
+    of = found.index.get_level_values("family")
+    own = [found[of == family] for family in families]
+    return [_number(geometric_mean(each)) for each in (*own, found)]
 
 
 def _groups(groups: str) -> str:
     return f"at most {groups}" if groups.isdecimal() else f"`{groups}`"
 
 
-def _problems(chosen: pd.DataFrame, families: Sequence[str]) -> int:
-    return chosen.loc[chosen["family"].isin(families), "number"].nunique()
+def _problems(chosen: pd.DataFrame) -> int:
+    return chosen["number"].nunique()
 
 
 def _families(chosen: pd.DataFrame) -> list[str]:
     """Families that there are problems of, in the order of the study."""
     there = set(chosen["family"])
     return [*(f for f in FAMILIES if f in there), *sorted(there - set(FAMILIES))]
-
-
-def _policies(policies: Mapping[str, Any]) -> str:
-    texts = [
-        f"{name} ({', '.join(card['families']) or 'no family'}; {', '.join(card['clusters'])})"
-        for name, card in policies.items()
-    ]
-    return f"Policies, with the families and clusters they were trained on: {'; '.join(texts)}."
-
-
-def _finite(values: "pd.Series[float]") -> "pd.Series[float]":
-    return values[(values > 0) & np.isfinite(values)]
 
 
 def _number(value: float) -> str:

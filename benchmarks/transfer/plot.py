@@ -5,58 +5,33 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.transfer.points import headline, points, searched
-from benchmarks.transfer.study import BEST_OF, GREEDY, REFINED, SCRATCH, TUNED
+from benchmarks.output import panels
+from benchmarks.transfer.page import headline, points, searched
+from benchmarks.transfer.study import SCRATCH, SEARCHES, TUNED, ZERO_SHOT
 
-ALWAYS = (GREEDY, BEST_OF, REFINED, "etf", "heft", "expert", "metis")
+ALWAYS = (*ZERO_SHOT, "etf", "heft", "expert", "metis")
 COLOURS = 10  # that differ
 
 
 def draw(document: Mapping[str, Any], path: Path) -> None:
-    """Draws a panel for each family, a line for each method: share of problems over step time.
-
-    Args:
-        document: the results file.
-        path: the picture, a PNG.
-    """
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    names = headline(document["policies"])
+    """Draws a panel for each family, a line for each method: share of problems over step time."""
     found = points(document)
-    found = searched(found[found["policy"].isin(["", *names])])
-    families = list(found["family"].unique())
+    found = searched(found[found["policy"].isin(["", *headline(document["policies"])])])
+    families = found["family"].unique()
     methods = drawn(found["method"].unique())
-    columns = min(len(families), 2) or 1
-    lines = max(-(-len(families) // columns), 1)
-    figure, axes = plt.subplots(
-        lines, columns, figsize=(4.5 * columns, 3.2 * lines), layout="constrained", squeeze=False
-    )
-    for ax, family in zip(axes.flat, families, strict=False):
-        for number, method in enumerate(methods):
-            own = found[(found["family"] == family) & (found["method"] == method)]["relative"]
-            if own.empty:
-                continue
-            line = {"color": f"C{number}", "linestyle": "-" if number < COLOURS else "--"}
-            ax.step(*distribution(own), where="post", label=method, **line)
-        ax.set_xlim(0.99, 2)
-        ax.set_title(family, fontsize=10)
-        ax.set_ylabel("share of problems")
-        ax.set_xlabel("step time over the best known")
-    for ax in axes.flat[len(families) :]:
-        ax.set_axis_off()
-    labelled = {
-        text: line
-        for ax in axes.flat
-        for line, text in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        labelled.values(), labelled.keys(), loc="outside lower center", ncols=4, fontsize=8
-    )
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    with panels(path, len(families), (4.5, 3.2), ncols=4, fontsize=8) as axes:
+        for ax, family in zip(axes, families, strict=True):
+            for number, method in enumerate(methods):
+                own = found[(found["family"] == family) & (found["method"] == method)]["relative"]
+                if own.empty:
+                    continue
+                line = {"color": f"C{number}", "linestyle": "-" if number < COLOURS else "--"}
+                times, shares = distribution(own)
+                ax.step(times, shares, where="post", label=method, **line)
+            ax.set_xlim(0.99, 2)
+            ax.set_title(family, fontsize=10)
+            ax.set_ylabel("share of problems")
+            ax.set_xlabel("step time over the best known")
 
 
 def distribution(values: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -69,9 +44,7 @@ def distribution(values: Sequence[float]) -> tuple[list[float], list[float]]:
 def drawn(there: Sequence[str]) -> list[str]:
     """What is drawn: of searches those with the least budget, of trainings the longest."""
     budgets = sorted(float(text.split()[1]) for text in there if text.startswith("auto, "))
-    shortest = (
-        [f"{method}, {budgets[0]:g} s" for method in ("annealing", "auto")] if budgets else []
-    )
+    shortest = [f"{method}, {least:g} s" for least in budgets[:1] for method in SEARCHES]
     trained = [text for text in there if text.startswith((TUNED, SCRATCH))]
     most = max((int(text.split()[-1]) for text in trained), default=0)
     longest = [text for text in trained if text.endswith(f" {most}")]

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from placeto.bounds.joins import join_heads
-from placeto.bounds.machine import one_machine
+from placeto.bounds.heads import join_heads, one_machine, path_heads
 from placeto.bounds.memory import fitting_devices
-from placeto.bounds.paths import path_heads
 from placeto.bounds.queues import queue_pairs
 from placeto.bounds.relaxed import Relaxed, mirror, relax
 from placeto.bounds.work import window_bound, work_bound
@@ -60,10 +58,7 @@ def lower_bound(problem: PlacementProblem) -> float:
 def group_bound(relaxed: Relaxed, heads: Floats, tails: Floats) -> float:
     """Seconds that some group needs, from the heads to the tails of its ops, on its best device.
 
-    Args:
-        relaxed: the problem.
-        heads: (num_ops, num_classes) seconds before the start of each op.
-        tails: (num_ops, num_classes) seconds after its end.
+    These are (num_ops, num_classes) seconds before the start of each op, and after its end.
     """
     num_groups, num_classes = relaxed.allowed.shape
     least = np.full((num_groups, num_classes), np.inf)
@@ -85,8 +80,4 @@ def group_bound(relaxed: Relaxed, heads: Floats, tails: Floats) -> float:
 def _heads(relaxed: Relaxed) -> Floats:
     num_ops, num_classes = relaxed.seconds.shape
     reach = min(MOST_ANCESTORS, ANCESTORS_IN_ALL // (num_ops * num_classes))
-    if reach < LEAST_ANCESTORS:
-        heads: Floats = path_heads(relaxed)
-    else:
-        heads = join_heads(relaxed, reach)
-    return heads
+    return path_heads(relaxed) if reach < LEAST_ANCESTORS else join_heads(relaxed, reach)

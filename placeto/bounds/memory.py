@@ -1,5 +1,7 @@
 """What placements can fit in memory."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from placeto.bounds.queues import SHORTEST
@@ -32,7 +34,7 @@ def infeasibility(problem: PlacementProblem) -> str | None:
             f"{format_bytes(need[group, device])}, and {devices[device].name!r}, the largest "
             f"device that it may be on, has {format_bytes(limit[device])}"
         )
-    parameters = group_parameters(problem)
+    parameters = problem.group_parameters
     total, room = int(parameters.sum()), int(limit.sum())
     if total > room:
         return (
@@ -61,14 +63,7 @@ def least_memory(problem: PlacementProblem) -> Ints:
     held = np.where(problem.op_seconds >= SHORTEST, running[:, None], 0)
     most = np.zeros((problem.num_groups, problem.num_devices), dtype=np.int64)
     np.maximum.at(most, problem.op_group, held)
-    return most + group_parameters(problem)[:, None]
-
-
-def group_parameters(problem: PlacementProblem) -> Ints:
-    """(num_groups,) bytes of parameters of each group."""
-    parameters = np.zeros(problem.num_groups, dtype=np.int64)
-    np.add.at(parameters, problem.op_group, problem.graph.param_bytes)
-    return parameters
+    return most + problem.group_parameters[:, None]
 
 
 def fitting_devices(problem: PlacementProblem) -> Bools:
@@ -90,35 +85,48 @@ def _least_fullness(parameters: Ints, fits: Bools, limit: Ints) -> float:
     some = np.flatnonzero(parameters)
     if len(some) > MANY_GROUPS or fits[some].all():
         return 0.0
-    prices = _prices(parameters[some].astype(float), fits[some], limit.astype(float))
+    parameters, fits = parameters[some], fits[some]
+    scale = max(float(parameters.max()), 1.0)
+    shares = np.broadcast_to((parameters / scale)[:, None], fits.shape)
+    prices = dual_prices(fits, [shares], limit / scale, np.zeros(len(limit)))
     total = float(prices @ limit)
     if total <= 0:
         return 0.0
-    cheapest = np.where(fits[some], prices, np.inf).min(axis=1)
-    return float(cheapest @ parameters[some]) / total
+    cheapest = np.where(fits, prices, np.inf).min(axis=1)
+    return float(cheapest @ parameters) / total
 
 
-def _prices(parameters: Floats, fits: Bools, limit: Floats) -> Floats:
-    """(num_devices,) dual prices of the linear program of `_least_fullness`; not negative."""
+def dual_prices(can: Bools, uses: Sequence[Floats], level: Floats, room: Floats) -> Floats:
+    """Prices by which a linear program proves how groups can be divided; all 0 if it is not solved.
+
+    The shares x of a group add up to 1 over the columns, devices or classes of them, where it can
+    be. Least is made t, so that in each row, which is of one use and one column,
+
+        sum(use x) <= room + level t.
+
+    Args:
+        can: (num_groups, num_columns) where groups can be.
+        uses: of whole groups, (num_groups, num_columns) each; the rows of each come in turn.
+        level: (n,) of the first n rows; 0 for the others.
+        room: (num_rows,) as the prices are, none of which is negative.
+    """
     from scipy.optimize import linprog  # slow to import
     from scipy.sparse import csr_array
 
-    group, device = np.nonzero(fits)
-    columns, (num_groups, num_devices) = np.arange(len(group)), fits.shape
-    scale = max(parameters.max(), 1.0)
-    rows = np.concatenate([device, np.arange(num_devices)])
-    entries = np.concatenate([parameters[group] / scale, -limit / scale])
-    fullness = np.full(num_devices, len(group))
-    shape = (num_devices, len(group) + 1)
+    group, column = np.nonzero(can)
+    pairs, (num_groups, num_columns) = np.arange(len(group)), can.shape
+    rows = [*(column + num_columns * use for use in range(len(uses))), np.arange(len(level))]
+    columns = [*[pairs] * len(uses), np.full(len(level), len(group))]
+    entries = np.concatenate([*(use[group, column] for use in uses), -level])
+    shape = (len(room), len(group) + 1)
     answer = linprog(
         np.append(np.zeros(len(group)), 1.0),
-        A_ub=csr_array((entries, (rows, np.concatenate([columns, fullness]))), shape),
-        b_ub=np.zeros(num_devices),
-        A_eq=csr_array((np.ones(len(group)), (group, columns)), (num_groups, shape[1])),
+        A_ub=csr_array((entries, (np.concatenate(rows), np.concatenate(columns))), shape),
+        b_ub=room,
+        A_eq=csr_array((np.ones(len(group)), (group, pairs)), (num_groups, shape[1])),
         b_eq=np.ones(num_groups),
         method="highs",
     )
     if answer.status != 0:
-        return np.zeros(num_devices)
-    prices: Floats = np.maximum(-answer.ineqlin.marginals, 0.0)
-    return prices
+        return np.zeros(len(room))
+    return np.maximum(-answer.ineqlin.marginals, 0.0)

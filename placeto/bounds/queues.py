@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeto.problem import PlacementProblem
+from placeto.simulation.reduction import behind
 from placeto.support.arrays import Bools, Ints
 from placeto.support.dags import compressed, topological_order
 from placeto.support.jit import inner, njit
@@ -63,46 +64,41 @@ class _Steps(NamedTuple):
 
 
 def queue_pairs(problem: PlacementProblem, allowed: Bools) -> tuple[Ints, Ints]:
-    """Pairs of ops of which the first is always served before the second.
+    """Pairs of ops, two (n,) arrays, of which the first is always served before the second.
 
-    Args:
-        problem: what is placed.
-        allowed: (num_groups, num_devices) where groups may be.
-
-    Returns:
-        Two (n,) arrays of ops. Pairs that follow from others and the graph's edges may be missing.
+    Groups are where they may be, (num_groups, num_devices). Pairs that follow from others and the
+    graph's edges may be missing.
     """
-    first: Ints = np.zeros(0, dtype=np.int64)
-    second = first
-    chosen = _affordable(problem)
+    graph, op_seconds = problem.graph, problem.op_seconds
+    pairs = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    # Groups of more than one op, the smallest first, as many as a pass may look at.
+    size = np.bincount(problem.op_group)
+    work = (size + 63) // 64 * (graph.num_ops + graph.num_edges + 3 * size**2)
+    chosen = np.argsort(size, kind="stable")
+    chosen = chosen[size[chosen] > 1]
+    chosen = chosen[np.cumsum(work[chosen]) <= MOST_WORK]
     if len(chosen) == 0:
-        return first, second
-    ops = _ops(problem, allowed)
-    for _ in range(PASSES):
-        pairs = _pairs(_steps(problem, first, second), ops, chosen)
-        known = np.array_equal(pairs[0], first) and np.array_equal(pairs[1], second)
-        first, second = pairs
-        if known:
-            break
-    return first, second
-
-
-def _ops(problem: PlacementProblem, allowed: Bools) -> _Ops:
-    graph, arrays = problem.graph, problem.arrays
-    least = np.where(allowed[problem.op_group], problem.op_seconds, np.inf).min(axis=1)
+        return pairs
+    least = np.where(allowed[problem.op_group], op_seconds, np.inf).min(axis=1)
     takes_time = least >= SHORTEST
-    consumers = compressed(graph.num_ops, *graph.op_edges)
-    return _Ops(
+    input_start, inputs = graph.inputs
+    producers = graph.op_edges[0][inputs]
+    ops = _Ops(
         group=problem.op_group,
         takes_time=takes_time,
-        late=_behind(graph.topological_order, *consumers, takes_time),
-        idle=(np.diff(arrays.input_start) == 0) & (problem.op_seconds == 0).all(axis=1),
-        input_start=arrays.input_start,
-        read=arrays.edge_tensor[arrays.inputs],
-        producer=arrays.tensor_producer,
-        reader_start=arrays.edge_start,
-        readers=arrays.edge_consumer,
+        late=behind(graph.topological_order, input_start, producers, takes_time),
+        idle=(np.diff(input_start) == 0) & (op_seconds == 0).all(axis=1),
+        input_start=input_start,
+        read=graph.edge_tensor[inputs],
+        producer=graph.tensor_producer,
+        reader_start=np.searchsorted(graph.edge_tensor, np.arange(graph.num_tensors + 1)),
+        readers=graph.edge_consumer,
     )
+    for _ in range(PASSES):
+        known, pairs = pairs, _pairs(_steps(problem, *pairs), ops, chosen)
+        if all(map(np.array_equal, known, pairs)):
+            break
+    return pairs
 
 
 def _steps(problem: PlacementProblem, first: Ints, second: Ints) -> _Steps:
@@ -110,47 +106,24 @@ def _steps(problem: PlacementProblem, first: Ints, second: Ints) -> _Steps:
     source, target = problem.graph.op_edges
     tails, heads = np.concatenate([source, first]), np.concatenate([target, second])
     order = topological_order(num_ops, tails, heads)
-    position = np.empty(num_ops, dtype=np.int64)
-    position[order] = np.arange(num_ops)
     start, edges = compressed(num_ops, heads, np.arange(len(tails)))
     member_start, members = compressed(problem.num_groups, problem.op_group[order], order)
     is_edge = edges < len(source)
-    return _Steps(order, position, start, tails[edges], is_edge, member_start, members)
-
-
-def _affordable(problem: PlacementProblem) -> Ints:
-    """Groups of more than one op, the smallest first, as many as a pass may look at."""
-    size = np.bincount(problem.op_group)
-    words = (size + 63) // 64
-    work = words * (problem.graph.num_ops + problem.graph.num_edges + 3 * size**2)
-    order = np.argsort(size, kind="stable")
-    order = order[size[order] > 1]
-    return order[np.cumsum(work[order]) <= MOST_WORK]
-
-
-@njit(cache=True)
-def _behind(order: Ints, start: Ints, consumers: Ints, marked: Bools) -> Bools:  # pragma: no cover
-    """(num_ops,) which ops have a marked ancestor."""
-    behind = np.zeros(len(order), np.bool_)
-    for op in order:
-        if behind[op] or marked[op]:
-            for position in range(start[op], start[op + 1]):
-                behind[consumers[position]] = True
-    return behind
+    return _Steps(order, np.argsort(order), start, tails[edges], is_edge, member_start, members)
 
 
 @inner(cache=True)
-def _has(row: Words, bit: int) -> bool:  # pragma: no cover
+def _has(row: Words, bit: int) -> bool:
     return (row[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1) != 0
 
 
 @inner(cache=True)
-def _add(row: Words, bit: int) -> None:  # pragma: no cover
+def _add(row: Words, bit: int) -> None:
     row[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
 @inner(cache=True)
-def _meet(one: Words, other: Words) -> bool:  # pragma: no cover
+def _meet(one: Words, other: Words) -> bool:
     meets = False
     for word in range(len(one)):
         meets |= one[word] & other[word] != 0
@@ -158,7 +131,7 @@ def _meet(one: Words, other: Words) -> bool:  # pragma: no cover
 
 
 @inner(cache=True)
-def _join(row: Words, other: Words) -> None:  # pragma: no cover
+def _join(row: Words, other: Words) -> None:
     for word in range(len(row)):
         row[word] |= other[word]
 
@@ -173,36 +146,29 @@ class _Group(NamedTuple):
 
 
 @njit(cache=True)
-def _pairs(steps: _Steps, ops: _Ops, chosen: Ints) -> tuple[Ints, Ints]:  # pragma: no cover
+def _pairs(steps: _Steps, ops: _Ops, chosen: Ints) -> tuple[Ints, Ints]:
     """One pass over the chosen groups."""
     num_ops = len(steps.order)
     first, second = np.empty(num_ops, np.int64), np.empty(num_ops, np.int64)
     count = 0
-    local, rows = np.empty(num_ops, np.int64), np.empty(0, np.uint64)
+    local = np.empty(num_ops, np.int64)
     for g in chosen:
         members = steps.members[steps.member_start[g] : steps.member_start[g + 1]]
-        size, words = len(members), (len(members) + 63) // 64
+        size = len(members)
         for index in range(size):
             local[members[index]] = index
-        span = steps.position[members[-1]] + 1 - steps.position[members[0]]
-        if len(rows) < span * words:
-            rows = np.empty(span * words, np.uint64)
-        before = rows[: span * words].reshape(span, words)
-        group = _over(steps, ops, members, local, before)
+        group = _over(steps, ops, members, local)
         for p in range(size):
             if ops.idle[members[p]]:
                 continue
             if count + size > len(first):
                 first, second = _longer(first, count + size), _longer(second, count + size)
-            begin = count
-            count = _after(ops, group, local, p, second, count)
-            for index in range(begin, count):
-                first[index] = members[p]
+            count = _after(ops, group, local, p, first, second, count)
     return first[:count], second[:count]
 
 
 @inner(cache=True)
-def _longer(values: Ints, least: int) -> Ints:  # pragma: no cover
+def _longer(values: Ints, least: int) -> Ints:
     longer = np.empty(max(2 * len(values), least), np.int64)
     for index in range(len(values)):
         longer[index] = values[index]
@@ -210,18 +176,16 @@ def _longer(values: Ints, least: int) -> Ints:  # pragma: no cover
 
 
 @inner(cache=True)
-def _over(
-    steps: _Steps, ops: _Ops, members: Ints, local: Ints, before: Words
-) -> _Group:  # pragma: no cover
-    """What is over by each member; `before` gets what has started before each op from then on."""
-    size, words = len(members), before.shape[1]
+def _over(steps: _Steps, ops: _Ops, members: Ints, local: Ints) -> _Group:
+    """What is over by each member."""
+    size, words = len(members), (len(members) + 63) // 64
     g, begin = ops.group[members[0]], steps.position[members[0]]
     over = np.zeros((size, words), np.uint64)
+    # What has started before each op from the first member on to the last.
+    before = np.zeros((steps.position[members[-1]] + 1 - begin, words), np.uint64)
     for place in range(len(before)):
         op = steps.order[begin + place]
         row = before[place]
-        for word in range(words):
-            row[word] = 0
         for edge in range(steps.start[op], steps.start[op + 1]):
             tail = steps.tail[edge]
             tail_place = steps.position[tail] - begin
@@ -247,15 +211,30 @@ def _over(
 
 @inner(cache=True)
 def _after(
-    ops: _Ops, group: _Group, local: Ints, p: int, found: Ints, count: int
-) -> int:  # pragma: no cover
-    """Writes the members that start after member `p` to `found`; returns how many there are now."""
+    ops: _Ops, group: _Group, local: Ints, p: int, first: Ints, second: Ints, count: int
+) -> int:
+    """Writes pairs of member `p` and what starts after it; returns how many there are now."""
     members, over = group.members, group.over
     op, words = members[p], over.shape[1]
+    g = ops.group[op]
     inputs = ops.read[ops.input_start[op] : ops.input_start[op + 1]]
-    touched, source = np.zeros((len(inputs), words), np.uint64), np.empty(len(inputs), np.int64)
+    # Of each input: the group's other ops that produce or read it, and the producer if it is a
+    # source of the group, else a number above all.
+    touched, source = (
+        np.zeros((len(inputs), words), np.uint64),
+        np.full(len(inputs), len(ops.group)),
+    )
     for index in range(len(inputs)):
-        source[index] = _touch(ops, op, inputs[index], local, touched[index])
+        tensor = inputs[index]
+        for at in range(ops.reader_start[tensor], ops.reader_start[tensor + 1]):
+            reader = ops.readers[at]
+            if ops.group[reader] == g and reader != op:
+                _add(touched[index], local[reader])
+        producer = ops.producer[tensor]
+        if ops.group[producer] == g:
+            _add(touched[index], local[producer])
+            if ops.input_start[producer] == ops.input_start[producer + 1]:
+                source[index] = producer
     ready, emitted = np.zeros(words, np.uint64), np.zeros(words, np.uint64)
     for w in range(len(members)):
         if w == p or _has(over[w], p) or _has(over[p], w):
@@ -276,24 +255,6 @@ def _after(
         # Of ops that one of them is over by, the first says it all.
         if earlier and not _meet(emitted, over[w]):
             _add(emitted, w)
-            found[count] = members[w]
+            first[count], second[count] = op, members[w]
             count += 1
     return count
-
-
-@inner(cache=True)
-def _touch(ops: _Ops, op: int, tensor: int, local: Ints, row: Words) -> int:  # pragma: no cover
-    """Adds to `row` the group's ops but `op` that produce or read a tensor.
-
-    Returns the producer if it is a source in the group, else a number above all.
-    """
-    g, producer = ops.group[op], ops.producer[tensor]
-    for index in range(ops.reader_start[tensor], ops.reader_start[tensor + 1]):
-        reader = ops.readers[index]
-        if ops.group[reader] == g and reader != op:
-            _add(row, local[reader])
-    if ops.group[producer] == g:
-        _add(row, local[producer])
-        if ops.input_start[producer] == ops.input_start[producer + 1]:
-            return int(producer)
-    return len(ops.group)

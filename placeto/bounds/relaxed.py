@@ -49,12 +49,9 @@ def device_classes(problem: PlacementProblem) -> Classes:
     keys = [(d.kind, d.launch_overhead_seconds) for d in problem.cluster.devices]
     distinct = list(dict.fromkeys(keys))
     of_device = np.array([distinct.index(key) for key in keys])
-    return Classes(
-        of_device=of_device,
-        first=np.array([keys.index(key) for key in distinct]),
-        size=np.bincount(of_device),
-        overhead=np.array([overhead for _, overhead in distinct]),
-    )
+    first = np.array([keys.index(key) for key in distinct])
+    overhead = problem.arrays.launch_overhead[first]
+    return Classes(of_device, first, np.bincount(of_device), overhead)
 
 
 def allowed_classes(allowed: Bools, classes: Classes) -> Bools:
@@ -64,28 +61,29 @@ def allowed_classes(allowed: Bools, classes: Classes) -> Bools:
 
 
 def relax(problem: PlacementProblem, allowed: Bools, pairs: tuple[Ints, Ints]) -> Relaxed:
-    """The relaxed problem.
+    """The relaxed problem, of (num_groups, num_devices) where groups may be.
 
-    Args:
-        problem: what is placed.
-        allowed: (num_groups, num_devices) where groups may be.
-        pairs: ops of one group, first and second, two (n,) arrays: the second starts when the
-            device is free of the first, whatever the placement.
+    Pairs are ops of one group, first and second, two (n,) arrays: the second starts when the device
+    is free of the first, whatever the placement.
     """
     graph, num_ops = problem.graph, problem.graph.num_ops
     classes = device_classes(problem)
-    source = np.concatenate([graph.tensor_producer[graph.edge_tensor], pairs[0]])
-    target = np.concatenate([graph.edge_consumer, pairs[1]])
+    source, target = (np.concatenate(ends) for ends in zip(graph.op_edges, pairs, strict=True))
     size = np.concatenate([graph.tensor_bytes[graph.edge_tensor], np.zeros_like(pairs[0])])
     order = topological_order(num_ops, source, target)
-    position = np.empty(num_ops, dtype=np.int64)
-    position[order] = np.arange(num_ops)
+    position = np.argsort(order)
     key, index = np.unique(position[target] * num_ops + position[source], return_inverse=True)
     largest = np.zeros(len(key))
     np.maximum.at(largest, index, size)
     start, producer = compressed(num_ops, key // num_ops, key % num_ops)
     seconds = problem.op_seconds[np.ix_(order, classes.first)]
-    rate, latency = _moves(problem, classes)
+    # Least seconds a byte and least latency between classes.
+    rate, latency = np.full((2, len(classes.size), len(classes.size)), np.inf)
+    one, other = np.nonzero(problem.arrays.channel_between >= 0)
+    channel = problem.arrays.channel_between[one, other]
+    between = classes.of_device[one], classes.of_device[other]
+    np.minimum.at(rate, between, 1 / problem.arrays.bandwidth[channel])
+    np.minimum.at(latency, between, problem.arrays.latency[channel])
     return Relaxed(
         start=start,
         producer=producer,
@@ -96,7 +94,7 @@ def relax(problem: PlacementProblem, allowed: Bools, pairs: tuple[Ints, Ints]) -
         allowed=allowed_classes(allowed, classes),
         several=classes.size > 1,
         overhead=classes.overhead,
-        rate=rate,
+        rate=np.where(np.isfinite(rate), rate, 0.0),
         latency=latency,
         lag_first=False,
     )
@@ -118,16 +116,3 @@ def mirror(relaxed: Relaxed) -> Relaxed:
         latency=relaxed.latency.T.copy(),
         lag_first=not relaxed.lag_first,
     )
-
-
-def _moves(problem: PlacementProblem, classes: Classes) -> tuple[Floats, Floats]:
-    """Least seconds a byte and least latency between classes."""
-    count = len(classes.size)
-    rate, latency = np.full((2, count, count), np.inf)
-    between = problem.cluster.channel_between
-    for source, destination in np.argwhere(between >= 0):
-        channel = problem.cluster.channels[between[source, destination]]
-        pair = classes.of_device[source], classes.of_device[destination]
-        rate[pair] = min(rate[pair], 1 / channel.bandwidth)
-        latency[pair] = min(latency[pair], channel.latency_seconds)
-    return np.where(np.isfinite(rate), rate, 0.0), latency

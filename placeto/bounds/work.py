@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from placeto.bounds.memory import fitting_devices, group_parameters
+from placeto.bounds.memory import dual_prices, fitting_devices
 from placeto.bounds.relaxed import Classes, Relaxed, allowed_classes, device_classes
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats, Ints
@@ -20,11 +20,11 @@ def work_bound(problem: PlacementProblem) -> float:
     """
     classes = device_classes(problem)
     held = _held(problem, classes)
-    parameters = group_parameters(problem).astype(float)
+    parameters = problem.group_parameters[:, None].astype(float)
     room = np.bincount(classes.of_device, weights=problem.memory_limit)
     bound = 0.0
     for time, memory in best_prices(problem, classes):
-        cost = _priced(held, time / classes.size) + parameters[:, None] * memory
+        cost = _priced(held, time / classes.size) + parameters * memory
         bound = max(bound, float(cost.min(axis=1).sum() - memory @ room - time @ classes.overhead))
     return bound
 
@@ -42,8 +42,7 @@ def best_prices(problem: PlacementProblem, classes: Classes) -> list[tuple[Float
     the dual of the linear program that divides groups to make T least. Any such prices prove a
     bound; the program's own prove the best.
 
-    Returns:
-        (num_classes,) y and z, several of them; without the program where there are many groups.
+    Returns (num_classes,) y and z, several; without the program where there are many groups.
     """
     held = _held(problem, classes)
     count = len(classes.size)
@@ -53,8 +52,19 @@ def best_prices(problem: PlacementProblem, classes: Classes) -> list[tuple[Float
     whole = np.maximum(whole, max(whole.max() * 1e-9, np.finfo(float).tiny))
     speed = classes.size * (whole.min() / whole)
     prices = [(by_number, zero), (speed / speed.sum(), zero)]
-    if count > 1 and len(held) <= MANY_GROUPS:
-        prices += _solved(problem, classes, held)
+    if count == 1 or len(held) > MANY_GROUPS:
+        return prices
+    can = np.isfinite(held)
+    scale = max(float(held[can].max()), np.finfo(float).tiny)
+    parameters = problem.group_parameters[:, None].astype(float)
+    room = np.bincount(classes.of_device, weights=problem.memory_limit)
+    largest = max(float(parameters.max()), 1.0)
+    uses = [held / classes.size / scale, np.broadcast_to(parameters / largest, held.shape)]
+    limits = np.concatenate([classes.overhead / scale, room / largest])
+    found = dual_prices(can, uses, np.ones(count), limits)
+    time, memory = found[:count], found[count:]
+    if time.sum() > 0:
+        prices.append((time / time.sum(), memory / time.sum() * scale / largest))
     return prices
 
 
@@ -64,13 +74,8 @@ def window_bound(
     """Seconds that are left for the work of ops that start late and end early.
 
     Ops with heads from a on and tails from b on all run in a window of T - a - b seconds; so T is
-    at least a + b and what their work needs, by prices of the devices' time.
-
-    Args:
-        problem: what is placed.
-        relaxed: its relaxed form.
-        heads: (num_ops, num_classes) seconds before the start of each op.
-        tails: (num_ops, num_classes) seconds after its end.
+    at least a + b and what their work needs, by prices of the devices' time. Heads and tails as in
+    `group_bound`.
     """
     classes = device_classes(problem)
     may = relaxed.allowed[relaxed.group]
@@ -110,43 +115,4 @@ def _priced(held: Floats, prices: Floats) -> Floats:
 def _levels(values: Floats) -> tuple[Ints, Floats]:
     """Which of a few levels, all values of the array, each value is at or above; and these."""
     levels = np.unique(np.quantile(values, np.linspace(0, 1, LEVELS), method="lower"))
-    index: Ints = np.searchsorted(levels, values, side="right") - 1
-    return index, levels
-
-
-def _solved(
-    problem: PlacementProblem, classes: Classes, held: Floats
-) -> list[tuple[Floats, Floats]]:
-    """The prices of the linear program; none if it was not solved."""
-    from scipy.optimize import linprog  # slow to import
-    from scipy.sparse import csr_array
-
-    num_groups, count = held.shape
-    group, of_class = np.nonzero(np.isfinite(held))
-    columns = np.arange(len(group))
-    scale = max(float(held[group, of_class].max()), np.finfo(float).tiny)
-    parameters = group_parameters(problem).astype(float)
-    room = np.bincount(classes.of_device, weights=problem.memory_limit)
-    largest = max(float(parameters.max()), 1.0)
-    time_row, step = np.arange(count), np.full(count, len(group))
-    entries = np.concatenate([
-        held[group, of_class] / classes.size[of_class] / scale, -np.ones(count),
-        parameters[group] / largest,
-    ])  # fmt: skip
-    rows = np.concatenate([of_class, time_row, count + of_class])
-    shape = (2 * count, len(group) + 1)
-    answer = linprog(
-        np.append(np.zeros(len(group)), 1.0),
-        A_ub=csr_array((entries, (rows, np.concatenate([columns, step, columns]))), shape),
-        b_ub=np.concatenate([classes.overhead / scale, room / largest]),
-        A_eq=csr_array((np.ones(len(group)), (group, columns)), (num_groups, shape[1])),
-        b_eq=np.ones(num_groups),
-        method="highs",
-    )
-    if answer.status != 0:
-        return []
-    price = np.maximum(-answer.ineqlin.marginals, 0.0)
-    time, memory = price[:count], price[count:]
-    if time.sum() <= 0:
-        return []
-    return [(time / time.sum(), memory / time.sum() * scale / largest)]
+    return np.searchsorted(levels, values, side="right") - 1, levels

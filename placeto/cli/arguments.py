@@ -1,6 +1,6 @@
 """Arguments that several commands share, and the problem that they describe."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -9,21 +9,31 @@ from tyro.conf import Positional, UseAppendAction, arg
 from placeto.cluster import Cluster, load_cluster
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
-from placeto.placers.registry import find_config
+from placeto.placers.registry import find_config, find_placer
 from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
 from placeto.zoo.folders import load_graphs
 
-Json = bool
-Graph = Positional[str]
+GRAPH_HELP = "A bundled graph (see `placeto list`) or a graph file."
+GROUPING_HELP = "Which ops are placed together: auto, papers, none, or at most N groups."
+RAY_HELP = "A Ray cluster to take the workers from: its address, or auto."
+CLUSTER_HELP = "A preset (see `placeto list`) or a cluster file"
+
+Json = Annotated[bool, arg(help="Print one JSON document instead of text.")]
+TablesJson = Annotated[bool, arg(help="Print one JSON document instead of tables.")]
+Graph = Positional[Annotated[str, arg(help=GRAPH_HELP)]]
+PlacementFile = Annotated[str, arg(help="A placement file, as `placeto place -o` writes it.")]
 Order = Literal["fifo", "none"]
 File = Annotated[str | None, arg(metavar="FILE")]
-OutputFile = Annotated[str | None, arg(aliases=["-o"], metavar="FILE")]
-GroupingText = Annotated[str, arg(metavar="auto|papers|none|N")]
-ClusterName = Annotated[str, arg(metavar="PRESET|FILE")]
-ClusterNames = Annotated[tuple[str, ...], arg(metavar="PRESET|FILE …")]
-RayAddress = Annotated[str | None, arg(metavar="auto|HOST:PORT")]
-GraphNames = Annotated[tuple[str, ...], arg(metavar="GRAPH|FAMILY …")]
+Timeline = Annotated[File, arg(help="Timeline to write, for ui.perfetto.dev.")]
+OutputFile = Annotated[File, arg(aliases=["-o"])]
+RowsFile = Annotated[OutputFile, arg(help="File to write the JSON document to as well.")]
+GroupingText = Annotated[str, arg(metavar="auto|papers|none|N", help=GROUPING_HELP)]
+ClusterName = Annotated[str, arg(metavar="PRESET|FILE", help=f"{CLUSTER_HELP}.")]
+RealCluster = Annotated[ClusterName, arg(help=f"{CLUSTER_HELP}, whose devices are there.")]
+Methods = Annotated[str | None, arg(metavar="A,B,…")]
+Workers = Annotated[int | None, arg(metavar="N")]
+RayAddress = Annotated[str | None, arg(metavar="auto|HOST:PORT", help=RAY_HELP)]
 Settings = UseAppendAction[Annotated[tuple[str, ...], arg(name="set", metavar="NAME=VALUE")]]
 Pins = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GROUP=DEVICE")]]
 
@@ -33,9 +43,6 @@ class ProblemArguments:
     """What describes a problem, but for its graph.
 
     Attributes:
-        cluster: A preset (see `placeto list`) or a cluster file.
-        grouping: Which ops are placed together: auto, papers, none, or at most N
-            groups.
         pin: Keep a group, given by its number or by one of its ops, on a device.
     """
 
@@ -43,16 +50,11 @@ class ProblemArguments:
     grouping: GroupingText = "auto"
     pin: Pins = ()
 
-    def load_cluster(self) -> Cluster:
-        """The cluster."""
-        return load_cluster(self.cluster)
-
     def problem(self, graph: ComputationGraph, cluster: Cluster) -> PlacementProblem:
         """The problem of placing a graph on the cluster.
 
         Raises:
-            PlacetoError: an unknown grouping, a pin that makes no sense or cannot be obeyed; see
-                `PlacementProblem`.
+            PlacetoError: an unknown grouping, a pin that makes no sense or cannot be obeyed.
         """
         problem = PlacementProblem(graph, cluster, parse_grouping(self.grouping))
         if not self.pin:
@@ -69,25 +71,19 @@ class ProblemsArguments:
         graphs: Bundled graphs, graph files, families (family:cifar10), or folders that `placeto
             extract family:NAME -o DIR` made.
         cluster: Presets (see `placeto list`) or cluster files; every graph is placed on each.
-        grouping: Which ops are placed together: auto, papers, none, or at most N
-            groups.
     """
 
-    graphs: GraphNames
-    cluster: ClusterNames
+    graphs: Annotated[tuple[str, ...], arg(metavar="GRAPH|FAMILY …")]
+    cluster: Annotated[tuple[str, ...], arg(metavar="PRESET|FILE …")]
     grouping: GroupingText = "auto"
 
     def problems(
         self, split: str | None, graphs: tuple[str, ...] | None = None
     ) -> list[PlacementProblem]:
-        """Every graph on every cluster, graph by graph.
-
-        Args:
-            split: which graphs of the families.
-            graphs: other ones than `graphs`.
+        """Every graph, or every one of other `graphs`, on every cluster, graph by graph.
 
         Raises:
-            PlacetoError: see `load_graphs` and `PlacementProblem`.
+            PlacetoError: see `load_graphs`, which takes the split, and `PlacementProblem`.
         """
         clusters = [load_cluster(name) for name in dict.fromkeys(self.cluster)]
         grouping = parse_grouping(self.grouping)
@@ -106,12 +102,21 @@ def parse_grouping(text: str) -> Grouping:
         return text
 
 
-def parse_settings(texts: tuple[str, ...], method: str) -> dict[str, object]:
-    """Settings of a placer, by name.
+def parse_methods(text: str | None, usual: Iterable[str]) -> list[str]:
+    """Placers with commas between them, none twice; the usual ones where none are named.
 
-    Args:
-        texts: each `NAME=VALUE`.
-        method: the placer.
+    Raises:
+        PlacetoError: one is unknown.
+    """
+    names = usual if text is None else (name.strip() for name in text.split(","))
+    methods = list(dict.fromkeys(names))
+    for method in methods:
+        find_placer(method)
+    return methods
+
+
+def parse_settings(texts: tuple[str, ...], method: str) -> dict[str, object]:
+    """Settings of a placer, by name, from texts that are each `NAME=VALUE`.
 
     Raises:
         PlacetoError: not of that form, a name that the placer does not have, or one given twice.
@@ -129,34 +134,28 @@ def parse_settings(texts: tuple[str, ...], method: str) -> dict[str, object]:
     return settings
 
 
-def parse_pins(pins: tuple[str, ...], problem: PlacementProblem) -> Mapping[int, int]:
-    """Pins as group -> device, both by number.
+def parse_pins(pins: tuple[str, ...], problem: PlacementProblem) -> dict[int, int]:
+    """Pins as group -> device, both by number, of a problem that has its grouping already.
 
-    Args:
-        pins: each `GROUP=DEVICE`: a group's number or the name of one of its ops, a device's name
-            or number.
-        problem: with the grouping that the numbers are of.
+    Each is `GROUP=DEVICE`: a group's number or an op of it, a device's name or number.
 
     Raises:
         PlacetoError: not of that form, an unknown op or device, or one group on two devices.
     """
+    names = [device.name for device in problem.cluster.devices]
     devices: dict[int, int] = {}
     for pin in pins:
         name, equals, device_name = pin.rpartition("=")
         if not (name and equals and device_name):
-            raise PlacetoError(
-                f"--pin {pin}: expected GROUP=DEVICE, such as 0={problem.cluster.devices[0].name}"
-            )
+            raise PlacetoError(f"--pin {pin}: expected GROUP=DEVICE, such as 0={names[0]}")
         try:
             device = problem.cluster.device_index(device_name)
         except PlacetoError as error:
             raise PlacetoError(f"--pin {pin}: {error}") from error
         group = _group(name, pin, problem)
         if devices.setdefault(group, device) != device:
-            first, second = (problem.cluster.devices[d].name for d in (devices[group], device))
-            raise PlacetoError(
-                f"--pin {pin}: group {group} is pinned to both {first!r} and {second!r}"
-            )
+            both = f"both {names[devices[group]]!r} and {names[device]!r}"
+            raise PlacetoError(f"--pin {pin}: group {group} is pinned to {both}")
     return devices
 
 

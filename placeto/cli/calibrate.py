@@ -1,32 +1,26 @@
 """`placeto calibrate`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import UseAppendAction, arg
 
-from placeto.cli.arguments import ClusterName
-from placeto.cli.output import check_outputs, note, print_json, print_rich
-from placeto.cli.progress import progress
+from placeto.cli.arguments import Json, RealCluster
+from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.measurement import Effort, find_runnable
 from placeto.measurement.calibration import (
     WITHIN,
-    Calibration,
     calibrate,
     calibrated_name,
     file_names,
     save_calibration,
 )
-from placeto.reports.rows import CalibrationRow
 from placeto.reports.tables import calibration_tables
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
-
-Graphs = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GRAPH")]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,24 +30,22 @@ class Calibrate:
     Writes CLUSTER-calibrated.yaml, and GRAPH.json.gz with op times of its devices' kinds.
 
     Attributes:
-        cluster: A preset (see `placeto list`) or a cluster file, whose devices are there.
         graph: A bundled graph (see `placeto list`) or a graph file; can be given several times.
         output: Folder for the files.
         warm_up: Steps of each graph on each device before those that count.
         steps: Steps that count.
         traces: Steps that are traced, for op times.
         deadline: Seconds after which a graph on a device is given up.
-        json: Print one JSON document instead of text.
     """
 
-    cluster: ClusterName
-    graph: Graphs
+    cluster: RealCluster
+    graph: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GRAPH")]]
     output: Annotated[str, arg(aliases=["-o"], metavar="DIR")]
     warm_up: int = Effort.warm_up
     steps: int = 9
     traces: int = 5
     deadline: float = Effort.deadline_seconds
-    json: bool = False
+    json: Json = False
 
 
 def run(arguments: Calibrate) -> int:
@@ -81,18 +73,34 @@ def run(arguments: Calibrate) -> int:
         inputs=(*arguments.graph, arguments.cluster),
     )
     with progress(f"calibrating {cluster.name}") as report:
-        runnables = []
+        pairs = []
         for graph in graphs:
             report(f"finding the GraphDef of {graph.name}")
-            runnables.append(find_runnable(graph))
-        pairs = list(zip(graphs, runnables, strict=True))
+            pairs.append((graph, find_runnable(graph)))
         calibration = calibrate(cluster, pairs, effort, arguments.traces, report)
-    paths = save_calibration(calibration, runnables, folder)
-    row = _row(calibration, paths)
-    if arguments.json:
-        print_json(row)
-    else:
-        print_rich(*calibration_tables(row))
+    paths = save_calibration(calibration, [runnable for _, runnable in pairs], folder)
+    cluster, launches = calibration.cluster, calibration.launches
+    document = {
+        "cluster": cluster.name,
+        "source": cluster.source,
+        "devices": [
+            {"device": device.name, "kind": device.kind, **asdict(launches[device.kind])}
+            for device in cluster.devices
+        ],
+        "channels": [
+            {
+                "channel": channel.name,
+                "bandwidth": channel.bandwidth,
+                "latency_seconds": channel.latency_seconds,
+                "overhead_seconds": channel.overhead_seconds,
+                "error": error,
+            }
+            for channel, error in zip(cluster.channels, calibration.errors, strict=True)
+        ],
+        "graphs": calibration.checks,
+        "files": [str(path) for path in paths],
+    }
+    print_result(arguments.json, document, calibration_tables(calibration))
     for check in calibration.checks:
         predicted, again = check["predicted"], check["again"]
         if predicted is not None and abs(predicted / again - 1) > WITHIN:
@@ -103,32 +111,3 @@ def run(arguments: Calibrate) -> int:
             )
     note(f"the cluster is in {paths[0]}, graphs are in {', '.join(map(str, paths[1:]))}")
     return 0
-
-
-def _row(calibration: Calibration, files: Sequence[Path]) -> CalibrationRow:
-    cluster, launches = calibration.cluster, calibration.launches
-    return {
-        "cluster": cluster.name,
-        "source": cluster.source,
-        "devices": [
-            {
-                "device": device.name,
-                "kind": device.kind,
-                "op_overhead": launches[device.kind].op_overhead,
-                "step_overhead": launches[device.kind].step_overhead,
-            }
-            for device in cluster.devices
-        ],
-        "channels": [
-            {
-                "channel": channel.name,
-                "bandwidth": fit.bandwidth,
-                "latency_seconds": fit.latency_seconds,
-                "overhead_seconds": fit.overhead_seconds,
-                "error": fit.error,
-            }
-            for channel, fit in zip(cluster.channels, calibration.fits, strict=True)
-        ],
-        "graphs": list(calibration.checks),
-        "files": [str(path) for path in files],
-    }

@@ -1,6 +1,6 @@
 """`placeto compare`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,19 +10,25 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from placeto.cli import INTERRUPTED
-from placeto.cli.arguments import OutputFile, ProblemArguments, RayAddress
-from placeto.cli.output import check_outputs, finite, note, print_json, print_rich
-from placeto.cli.progress import progress
+from placeto.cli.arguments import (
+    Methods,
+    ProblemArguments,
+    RayAddress,
+    RowsFile,
+    TablesJson,
+    Workers,
+    parse_methods,
+)
+from placeto.cli.output import check_outputs, note, print_result, progress
+from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.placement import Placement
 from placeto.placers import PLACERS, NotApplicable, place
-from placeto.placers.registry import find_placer
 from placeto.problem import PlacementProblem
-from placeto.reports.rows import PlacementRow, baseline, placement_row
+from placeto.reports.rows import Baseline, baseline, placement_row
 from placeto.reports.tables import compare_table
 from placeto.simulation import save_timeline, simulate
 from placeto.support.errors import PlacetoError
-from placeto.support.files import write_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,69 +40,67 @@ class Compare(ProblemArguments):
         methods: Placers with commas between them; by default all that apply to the cluster.
         budget: Seconds of search or training of each placement.
         seed: Where the placers' random numbers start.
-        output: File to write the JSON document to as well.
         save: Folder for every placement (GRAPH.METHOD.json) and its timeline for
             ui.perfetto.dev (GRAPH.METHOD.timeline.json.gz).
         workers: Search for so many placements at a time, each on one core, in Ray workers of this
             machine or of a cluster. By default one after the other, each on all cores.
-        ray_address: A Ray cluster to take the workers from: its address, or auto.
-        json: Print one JSON document instead of tables.
     """
 
     graph: Positional[tuple[str, ...]]
-    methods: Annotated[str | None, arg(metavar="A,B,…")] = None
+    methods: Methods = None
     budget: float = 30.0
     seed: int = 0
-    output: OutputFile = None
+    output: RowsFile = None
     save: Annotated[str | None, arg(metavar="DIR")] = None
-    workers: Annotated[int | None, arg(metavar="N")] = None
+    workers: Workers = None
     ray_address: RayAddress = None
-    json: bool = False
+    json: TablesJson = False
 
 
 def run(arguments: Compare) -> int:
     """Runs every placer on every graph; prints and writes what was found until Ctrl-C."""
-    methods = _methods(arguments.methods)
+    methods = parse_methods(arguments.methods, PLACERS)
     if not arguments.graph:
         raise PlacetoError("compare: no graph; name at least one, such as inception_v3")
     if arguments.ray_address is not None and arguments.workers is None:
         raise PlacetoError("--ray-address goes with workers; give --workers N, too")
     check_outputs(arguments.output, inputs=(*arguments.graph, arguments.cluster))
     folder = _folder(arguments.save)
-    cluster = arguments.load_cluster()
+    cluster = load_cluster(arguments.cluster)
     graphs = [load_graph(source) for source in dict.fromkeys(arguments.graph)]
     names = [graph.name for graph in graphs]
     for name in names:
         if names.count(name) > 1:
             raise PlacetoError(f"two graphs are called {name!r}; names must be unique")
     problems = [arguments.problem(graph, cluster) for graph in graphs]
-    find = _one_by_one if arguments.workers is None else _at_once
-    tables: list[list[PlacementRow]] = []
     interrupted = False
+    search: Iterable[Iterable[Placement]] = (
+        _one_by_one(problem, methods, arguments) for problem in problems
+    )
+    if arguments.workers is not None:
+        search, interrupted = _at_once(problems, methods, arguments.workers, arguments)
+    compared: list[tuple[Baseline, list[Placement]]] = []
     try:
-        for problem, placements in find(problems, methods, arguments):
-            rows: list[PlacementRow] = []
-            tables.append(rows)
+        for problem, placements in zip(problems, search, strict=True):
             base = baseline(problem)
+            found: list[Placement] = []
+            compared.append((base, found))
             if base.infeasibility is not None:
                 note(f"{problem.graph.name}: {base.infeasibility}")
             for placement in placements:
-                rows.append(placement_row(placement, base, arguments.grouping))
+                found.append(placement)
                 if folder is not None:
                     _save(placement, folder)
                 if placement.interrupted:
                     raise KeyboardInterrupt
     except KeyboardInterrupt:
         interrupted = True
-    document = {"rows": [row for rows in tables for row in rows], "interrupted": interrupted}
-    if arguments.output is not None:
-        write_json(arguments.output, finite(document))
-    if arguments.json:
-        print_json(document)
-    else:
-        print_rich(*(compare_table(rows) for rows in tables if rows))
-    if arguments.output is not None:
-        note(f"the rows are in {arguments.output}")
+    rows = [
+        placement_row(each, base, arguments.grouping) for base, found in compared for each in found
+    ]
+    document = {"rows": rows, "interrupted": interrupted}
+    tables = [compare_table(found, base) for base, found in compared if found]
+    print_result(arguments.json, document, tables, arguments.output)
     if folder is not None:
         note(f"the placements and their timelines (for ui.perfetto.dev) are in {folder}")
     if interrupted:
@@ -124,40 +128,25 @@ def _save(placement: Placement, folder: Path) -> None:
         save_timeline(placement.problem, schedule, folder / f"{name}.timeline.json.gz")
 
 
-def _methods(text: str | None) -> list[str]:
-    names = list(PLACERS) if text is None else [name.strip() for name in text.split(",")]
-    for name in names:
-        find_placer(name)
-    return list(dict.fromkeys(names))
-
-
-Found = Iterator[tuple[PlacementProblem, Iterator[Placement]]]
-
-
 def _one_by_one(
-    problems: Sequence[PlacementProblem], methods: Sequence[str], arguments: Compare
-) -> Found:
-    """Placements of each problem, as they are asked for."""
-
-    def search(problem: PlacementProblem) -> Iterator[Placement]:
-        for method in methods:
-            found: Placement | NotApplicable
-            with progress(f"{method} on {problem.graph.name}") as report:
-                try:
-                    found = place(problem, method, arguments.budget, arguments.seed, report)
-                except NotApplicable as error:
-                    found = error
-            if _applies(found, method, arguments):
-                yield found
-
-    for problem in problems:
-        yield problem, search(problem)
+    problem: PlacementProblem, methods: Sequence[str], arguments: Compare
+) -> Iterator[Placement]:
+    """Placements of a problem, as they are asked for."""
+    for method in methods:
+        found: Placement | NotApplicable
+        with progress(f"{method} on {problem.graph.name}") as report:
+            try:
+                found = place(problem, method, arguments.budget, arguments.seed, report)
+            except NotApplicable as error:
+                found = error
+        if _applies(found, method, arguments):
+            yield found
 
 
 def _at_once(
-    problems: Sequence[PlacementProblem], methods: Sequence[str], arguments: Compare
-) -> Found:
-    """Placements of each problem, when all are there; after Ctrl-C, those that are."""
+    problems: Sequence[PlacementProblem], methods: Sequence[str], workers: int, arguments: Compare
+) -> tuple[list[list[Placement]], bool]:
+    """Placements of each problem, when all are there; after Ctrl-C, those that are, and True."""
     from placeto.placers.parallel import Search, place_all
 
     searches = [
@@ -167,9 +156,8 @@ def _at_once(
     ]
     found: dict[int, Placement] = {}
     interrupted = False
-    assert arguments.workers is not None
     with progress(f"{len(searches)} searches") as report:
-        over = place_all(searches, arguments.workers, arguments.ray_address, report)
+        over = place_all(searches, workers, arguments.ray_address, report)
         try:
             with closing(over):
                 found.update(
@@ -179,11 +167,9 @@ def _at_once(
                 )
         except KeyboardInterrupt:
             interrupted = True
-    for first, problem in zip(range(0, len(searches), len(methods)), problems, strict=True):
-        numbers = range(first, first + len(methods))
-        yield problem, (found[number] for number in numbers if number in found)
-    if interrupted:
-        raise KeyboardInterrupt
+    starts = range(0, len(searches), len(methods))
+    numbers = [range(start, start + len(methods)) for start in starts]
+    return [[found[each] for each in own if each in found] for own in numbers], interrupted
 
 
 def _applies(

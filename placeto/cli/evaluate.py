@@ -1,24 +1,23 @@
 """`placeto evaluate`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from tyro.conf import arg
 
 from placeto.cli import INTERRUPTED
-from placeto.cli.arguments import OutputFile, ProblemsArguments
-from placeto.cli.output import check_outputs, finite, note, print_json, print_rich
-from placeto.cli.progress import progress
+from placeto.cli.arguments import Methods, ProblemsArguments, RowsFile, parse_methods
+from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.placers import NotApplicable, place
 from placeto.placers.registry import find_placer
 from placeto.problem import PlacementProblem
-from placeto.reports.evaluation import EvaluationRow, evaluation_row, geometric_means
+from placeto.reports.rows import EvaluationRow, evaluation_row, geometric_means
 from placeto.reports.tables import evaluation_tables
 from placeto.search.incumbent import Incumbent
 from placeto.support.errors import PlacetoError
-from placeto.support.files import write_json
 from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ class Evaluate(ProblemsArguments):
             Those that take such a policy, as auto does, are given this one.
         budget: Seconds of those placers that search.
         seed: Where random numbers start.
-        output: File to write the JSON document to as well.
         json: Print one JSON document instead of a table.
     """
 
@@ -50,10 +48,10 @@ class Evaluate(ProblemsArguments):
     split: Literal["train", "validation", "test"] = "test"
     samples: int = 16
     fine_tune: Annotated[int, arg(metavar="N")] = 0
-    methods: Annotated[str | None, arg(metavar="A,B,…")] = None
+    methods: Methods = None
     budget: float = 30.0
     seed: int = 0
-    output: OutputFile = None
+    output: RowsFile = None
     json: bool = False
 
 
@@ -67,7 +65,7 @@ def run(arguments: Evaluate) -> int:
             )
     if not arguments.budget > 0:
         raise PlacetoError(f"--budget {arguments.budget}: expected more than 0 seconds")
-    methods = _methods(arguments.methods)
+    methods = [name for name in parse_methods(arguments.methods, USUAL) if name != "single"]
     check_outputs(arguments.output, inputs=arguments.graphs)
     from placeto.models.stored import check_shape, load_trained  # torch is slow to import
 
@@ -92,13 +90,8 @@ def run(arguments: Evaluate) -> int:
         "means": geometric_means(rows),
         "interrupted": interrupted,
     }
-    if arguments.output is not None:
-        write_json(arguments.output, finite(document))
-        note(f"the rows are in {arguments.output}")
-    if arguments.json:
-        print_json(document)
-    elif rows:
-        print_rich(*evaluation_tables(arguments.policy, rows))
+    tables = evaluation_tables(arguments.policy, rows) if rows else []
+    print_result(arguments.json, document, tables, arguments.output)
     if interrupted:
         note("interrupted; what comes after that is left out")
     return INTERRUPTED if interrupted else 0
@@ -112,7 +105,7 @@ def _rows(
     report: Progress,
 ) -> Iterator[EvaluationRow]:
     """What each method finds on a problem."""
-    from placeto.placers.trained import place_fine_tuned, place_zero_shot
+    from placeto.placers.learned import place_fine_tuned, place_zero_shot
 
     seed, samples, placements = arguments.seed, arguments.samples, arguments.fine_tune
     where = f"{problem.graph.name} on {problem.cluster.name}"
@@ -120,7 +113,8 @@ def _rows(
     yield evaluation_row(single, single)
     for method in methods:
         report(f"{method} on {where}")
-        settings = {"policy": arguments.policy} if _takes(method, trained) else {}
+        guided = trained.agent.guide and find_placer(method).policies == trained.agent.name
+        settings = {"policy": arguments.policy} if guided else {}
         try:
             found = place(problem, method, arguments.budget, seed, settings=settings)
         except NotApplicable as error:
@@ -131,35 +125,18 @@ def _rows(
         yield evaluation_row(found, single)
         if found.interrupted:
             raise KeyboardInterrupt
-    runs: dict[str, Callable[[Incumbent], object]] = {
-        "greedy": lambda incumbent: place_zero_shot(incumbent, trained, seed)
-    }
+    play = partial(place_zero_shot, trained=trained, seed=seed)
+    runs: dict[str, partial[Any]] = {"greedy": play}
     if samples > 1:
-        runs[f"best of {samples}"] = lambda incumbent: place_zero_shot(
-            incumbent, trained, seed, samples
-        )
+        runs[f"best of {samples}"] = partial(play, samples=samples)
     if samples > 1 and trained.agent.guide:
-        runs[f"best of {samples}, refined"] = lambda incumbent: place_zero_shot(
-            incumbent, trained, seed, samples, refined=True
-        )
+        runs[f"best of {samples}, refined"] = partial(play, samples=samples, refined=True)
     if placements:
-        runs[f"fine-tuned {placements}"] = lambda incumbent: place_fine_tuned(
-            incumbent, trained, seed, placements
+        runs[f"fine-tuned {placements}"] = partial(
+            place_fine_tuned, trained=trained, seed=seed, placements=placements
         )
     for method, run_policy in runs.items():
         report(f"{method} on {where}")
         incumbent = Incumbent(problem, np.inf)
         run_policy(incumbent)
         yield evaluation_row(incumbent.placement(method, seed), single)
-
-
-def _takes(method: str, trained: "Trained") -> bool:
-    """Whether a placer can work with the policy."""
-    return bool(trained.agent.guide) and find_placer(method).policies == trained.agent.name
-
-
-def _methods(text: str | None) -> list[str]:
-    names = USUAL if text is None else [name.strip() for name in text.split(",")]
-    for name in names:
-        find_placer(name)
-    return [name for name in dict.fromkeys(names) if name != "single"]

@@ -2,28 +2,21 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 from placeto.cli import INTERRUPTED
-from placeto.cli.arguments import RayAddress
-from placeto.cli.output import check_outputs, note, print_json
-from placeto.cli.progress import progress
+from placeto.cli.arguments import Json, Workers
+from placeto.cli.output import check_outputs, note, print_json, progress
 from placeto.graph import ComputationGraph, save_graph
 from placeto.support.errors import PlacetoError
 from placeto.support.streams import redirected
 from placeto.zoo.families import is_synthetic, members, parse_family, parse_member
 from placeto.zoo.folders import cache_folder, graph_path, is_reference, synthetic_member
-
-if TYPE_CHECKING:
-    from placeto.extraction.families import ExtractAll
-
-SUFFIXES = (".json", ".json.gz")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,29 +32,28 @@ class Extract:
             a family, a folder, by default in the cache; what it has already is kept.
         workers: Of a family, how many graphs to extract at a time; by default one a core.
         ray_address: Of a family, extract on a Ray cluster: its address, or auto.
-        json: Print one JSON document instead of text.
     """
 
     source: Positional[str]
     output: Annotated[str | None, arg(aliases=["-o"], metavar="FILE|DIR")] = None
-    workers: Annotated[int | None, arg(metavar="N")] = None
-    ray_address: RayAddress = None
-    json: bool = False
+    workers: Workers = None
+    ray_address: Annotated[str | None, arg(metavar="auto|HOST:PORT")] = None
+    json: Json = False
 
 
 def run(arguments: Extract) -> int:
     """Extracts and writes the graph and its GraphDef, or those of a family."""
     if is_reference(arguments.source) and "?" not in arguments.source:
         return _family(arguments)
-    if arguments.workers is not None:
-        raise PlacetoError("--workers goes with a whole family, such as family:cifar10")
-    if arguments.ray_address is not None:
-        raise PlacetoError("--ray-address goes with a whole family, such as family:cifar10")
+    options = {"--workers": arguments.workers, "--ray-address": arguments.ray_address}
+    for option, value in options.items():
+        if value is not None:
+            raise PlacetoError(f"{option} goes with a whole family, such as family:cifar10")
     if arguments.output is None:
         raise PlacetoError(
             "missing from placeto extract: -o FILE, --output FILE; see placeto extract --help"
         )
-    if not arguments.output.endswith(SUFFIXES):
+    if not arguments.output.endswith((".json", ".json.gz")):
         raise PlacetoError(f"{arguments.output}: a graph file's name ends in .json or .json.gz")
     check_outputs(arguments.output)
     graph, beside = _extracted(arguments.source, arguments.output)
@@ -95,53 +87,41 @@ def _extracted(source: str, output: str) -> tuple[ComputationGraph, Path | None]
         return graph, None
     from placeto.extraction import extract
 
-    # Every stage of an extraction is worth a line; there are few.
-    with _stdout_to_stderr(), progress("extract", interval_seconds=0) as report:
+    # What TensorFlow's runtime and a user's module print is not the command's output. Every stage
+    # of an extraction is worth a line; there are few.
+    with (
+        redirected(1, to=2),
+        contextlib.redirect_stdout(sys.stderr),
+        progress("extract", interval_seconds=0) as report,
+    ):
         extraction = extract(source, progress=report)
         return extraction.graph, extraction.save(output)
 
 
 def _family(arguments: Extract) -> int:
-    from placeto.extraction.families import make_family
+    from placeto.extraction.families import ExtractAll, make_family
 
     family = parse_family(arguments.source)
     if arguments.output == "":
         raise PlacetoError("-o '': expected a folder; leave it out for the cache")
     folder = cache_folder(family) if arguments.output is None else Path(arguments.output)
+    extract_all: ExtractAll | None = None
+    if arguments.ray_address is not None:
+        from placeto.extraction.workers import extract_members_with_ray
+
+        extract_all = partial(extract_members_with_ray, address=arguments.ray_address)
     try:
         with progress("extract", interval_seconds=0) as report:
-            made = make_family(
-                family, folder, arguments.workers, report, _extract_all(arguments.ray_address)
-            )
+            made = make_family(family, folder, arguments.workers, report, extract_all)
     except KeyboardInterrupt:
         note(f"interrupted; the same command goes on with what {folder} does not hold yet")
         return INTERRUPTED
     if arguments.json:
-        print_json(
-            {
-                "family": family,
-                "output": str(folder),
-                "made": made,
-                "members": [
-                    {**asdict(member), "file": str(graph_path(folder, member))}
-                    for member in members(family)
-                ],
-            }
-        )
+        rows = [
+            {**asdict(member), "file": str(graph_path(folder, member))}
+            for member in members(family)
+        ]
+        document = {"family": family, "output": str(folder), "made": made, "members": rows}
+        print_json(document)
     note(f"{made} graphs made; all {len(members(family))} of family:{family} are in {folder}")
     return 0
-
-
-def _extract_all(address: str | None) -> "ExtractAll | None":
-    if address is None:
-        return None
-    from placeto.extraction.ray_workers import extract_members_with_ray
-
-    return partial(extract_members_with_ray, address=address)
-
-
-@contextlib.contextmanager
-def _stdout_to_stderr() -> Iterator[None]:
-    """What TensorFlow's runtime and a user's module print is not the command's output."""
-    with redirected(1, to=2), contextlib.redirect_stdout(sys.stderr):
-        yield

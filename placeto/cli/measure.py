@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.cli.arguments import ClusterName, File, Graph, Order
-from placeto.cli.output import check_outputs, note, print_json, print_rich
-from placeto.cli.progress import progress
+from placeto.cli.arguments import File, Graph, Json, Order, PlacementFile, RealCluster
+from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct, find_runnable
-from placeto.measurement.timeline import save_side_by_side
+from placeto.measurement.timeline import side_by_side
 from placeto.placement import load_placement
-from placeto.reports.rows import MeasureRow, measurement_row, seconds
+from placeto.reports.rows import measurement_row, seconds
 from placeto.reports.tables import measurement_table
 from placeto.simulation import simulate
 from placeto.support.errors import PlacetoError
+from placeto.support.files import write_json
 from placeto.support.units import format_seconds
 
 FAILED = 1
@@ -28,9 +28,6 @@ class Measure:
     The exit status is 1 if the placement cannot be run.
 
     Attributes:
-        graph: A bundled graph (see `placeto list`) or a graph file.
-        cluster: A preset (see `placeto list`) or a cluster file, whose devices are there.
-        placement: A placement file, as `placeto place -o` writes it.
         order: fifo keeps the ops of each device in the simulated order, none leaves it to the
             runtime.
         warm_up: Steps before those that count.
@@ -39,12 +36,11 @@ class Measure:
         precision: Measure on until the median is known to this fraction, such as 0.02.
         deadline: Seconds after which the placement is given up.
         timeline: Timeline of the simulated and of a measured step to write, for ui.perfetto.dev.
-        json: Print one JSON document instead of text.
     """
 
     graph: Graph
-    cluster: ClusterName
-    placement: str
+    cluster: RealCluster
+    placement: PlacementFile
     order: Order = "fifo"
     warm_up: int = Effort.warm_up
     steps: int = Effort.steps
@@ -52,25 +48,19 @@ class Measure:
     precision: float = Effort.precision
     deadline: float = Effort.deadline_seconds
     timeline: File = None
-    json: bool = False
+    json: Json = False
 
 
 def run(arguments: Measure) -> int:
     """Measures and prints."""
-    effort = Effort(
-        arguments.warm_up,
-        arguments.steps,
-        arguments.max_steps,
-        arguments.precision,
-        arguments.deadline,
-    )
-    check_outputs(
-        arguments.timeline, inputs=(arguments.graph, arguments.cluster, arguments.placement)
-    )
+    timeline, least, most = arguments.timeline, arguments.steps, arguments.max_steps
+    effort = Effort(arguments.warm_up, least, most, arguments.precision, arguments.deadline)
+    inputs = (arguments.graph, arguments.cluster, arguments.placement)
+    check_outputs(timeline, inputs=inputs)
     graph, cluster = load_graph(arguments.graph), load_cluster(arguments.cluster)
     problem, devices = load_placement(arguments.placement, graph, cluster)
     schedule = simulate(problem, devices)
-    if arguments.timeline is not None and not np.isfinite(schedule.step_time):
+    if timeline is not None and not np.isfinite(schedule.step_time):
         raise PlacetoError(
             f"{arguments.placement}: has an op on a device that cannot run it by the graph's "
             "op_seconds, so there is no simulated timeline to go beside; leave out --timeline"
@@ -83,7 +73,7 @@ def run(arguments: Measure) -> int:
         report("running it")
         measurement = runtime.measure(problem, devices, runnable, effort, traces=1)
     seen = conduct(problem, schedule, measurement) if measurement.feasible else None
-    row: MeasureRow = {
+    row = {
         "graph": graph.name,
         "cluster": cluster.name,
         **measurement_row(measurement),
@@ -91,24 +81,24 @@ def run(arguments: Measure) -> int:
         "warm_up": effort.warm_up,
         "simulated_step_time": seconds(schedule.step_time),
         "order": arguments.order,
-        "in_order": None if seen is None else seen.in_order,
-        "send_wait": None if seen is None else seen.send_wait,
-        "timeline": arguments.timeline if measurement.feasible else None,
+        "in_order": seen and seen.in_order,
+        "send_wait": seen and seen.send_wait,
+        "timeline": timeline if measurement.feasible else None,
     }
-    if arguments.timeline is not None and measurement.feasible:
-        save_side_by_side(problem, schedule, measurement, arguments.timeline)
-        note(f"the timeline is in {arguments.timeline}")
-    if arguments.json:
-        print_json(row)
-    elif measurement.feasible:
-        print_rich(measurement_table(row))
-    if seen is not None and seen.send_wait is not None and seen.tensors_wait:
+    tables = []
+    if seen is not None:
+        tables.append(measurement_table(problem, measurement, schedule.step_time, seen))
+        if timeline is not None:
+            write_json(timeline, side_by_side(problem, schedule, measurement))
+            note(f"the timeline is in {timeline}")
+    print_result(arguments.json, row, tables)
+    if seen is None:
+        note(f"it cannot be run: {measurement.reason}")
+        return FAILED
+    if seen.send_wait is not None and seen.tensors_wait:
         note(
             f"warning: tensors that are ready wait {format_seconds(seen.send_wait)} until they are "
             "sent: the workers have no thread to spare while an op runs; start them with more "
             "inter-op threads than cores (docs: Measure for real)"
         )
-    if not measurement.feasible:
-        note(f"it cannot be run: {measurement.reason}")
-        return FAILED
     return 0

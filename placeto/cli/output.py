@@ -1,4 +1,4 @@
-"""What commands print and write."""
+"""What commands print and write, and how they tell of long work."""
 
 import contextlib
 import io
@@ -7,10 +7,14 @@ import math
 import os
 import sys
 import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placeto.support.errors import PlacetoError
+from placeto.support.files import write_json
+from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,6 +43,20 @@ def print_rich(*renderables: "RenderableType") -> None:
     write("\n\n".join(parts) + "\n")
 
 
+def print_result(
+    as_json: bool, document: Any, tables: Sequence["RenderableType"], file: str | None = None
+) -> None:
+    """What a command found: one JSON document, also in a file if asked for; or tables, if any."""
+    if file is not None:
+        write_json(file, finite(document))
+    if as_json:
+        print_json(document)
+    elif tables:
+        print_rich(*tables)
+    if file is not None:
+        note(f"the rows are in {file}")
+
+
 def finite(document: Any) -> Any:
     """The document with null for every number that is infinite or NaN, which JSON cannot say."""
     if isinstance(document, dict):
@@ -53,9 +71,7 @@ def finite(document: Any) -> Any:
 def check_outputs(*outputs: str | None, inputs: tuple[str | None, ...] = ()) -> None:
     """Makes sure, before long work starts, that files can be written when it ends.
 
-    Args:
-        outputs: paths that are to be written; None for those not asked for.
-        inputs: paths or bundled names that are read.
+    `inputs` are the paths or bundled names that are read; None stands for what is not asked for.
 
     Raises:
         PlacetoError: a folder is missing or cannot be written to, a path is not that of an
@@ -105,12 +121,36 @@ def write(text: str = "") -> None:
         raise
     except OSError as error:
         abandon()
-        raise PlacetoError(
-            f"standard output: cannot be written: {os.strerror(error.errno or 0)}"
-        ) from error
+        reason = os.strerror(error.errno or 0)
+        raise PlacetoError(f"standard output: cannot be written: {reason}") from error
 
 
 def abandon() -> None:
     """Drops what stdout still holds: the interpreter would write it when it ends, and complain."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def progress(label: str, interval_seconds: float = 5.0) -> Iterator[Progress]:
+    """Yields what long work reports its progress to.
+
+    On a terminal the latest report is shown in place and is gone when the work is done. Elsewhere
+    reports are lines, the first at once and then one an interval, so that a log stays short.
+    """
+    if sys.stderr is not None and sys.stderr.isatty():
+        from rich.console import Console
+        from rich.markup import escape
+
+        with Console(stderr=True).status(escape(label)) as status:
+            yield lambda message: status.update(escape(f"{label}: {message}"))
+        return
+    next_line = 0.0
+
+    def report(message: str) -> None:
+        nonlocal next_line
+        if time.monotonic() >= next_line:
+            print(f"{label}: {message}", file=sys.stderr, flush=True)
+            next_line = time.monotonic() + interval_seconds
+
+    yield report

@@ -21,24 +21,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FRAME = " │─╯"
 
 
-class HelpShown(Exception):  # noqa: N818 (it is not an error)
-    """The command's help was asked for and printed."""
-
-
-def parse(kind: type[Arguments], argv: Sequence[str], prog: str) -> Arguments:
-    """Reads the arguments of a command.
-
-    Args:
-        kind: the dataclass of its arguments.
-        argv: what stands after the command.
-        prog: what to call the command in messages.
-
-    Returns:
-        The arguments.
+def parse(kind: type[Arguments], argv: Sequence[str], prog: str) -> Arguments | None:
+    """Reads the arguments of a command that messages call `prog`; None after printing its help.
 
     Raises:
         PlacetoError: an argument is missing, unknown, or of the wrong type.
-        HelpShown: `--help` was given; the help is on stdout.
     """
     complaint = io.StringIO()
     try:
@@ -46,7 +33,7 @@ def parse(kind: type[Arguments], argv: Sequence[str], prog: str) -> Arguments:
             return tyro.cli(kind, args=list(argv), prog=prog, config=_CONFIG)
     except SystemExit as stop:
         if not stop.code:
-            raise HelpShown from None
+            return None
     raise PlacetoError(f"{_one_line(complaint.getvalue())}; see {prog} --help")
 
 

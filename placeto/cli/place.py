@@ -1,42 +1,63 @@
 """`placeto place`."""
 
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
+import numpy as np
 from tyro.conf import arg
 
-from placeto.bounds.joins import join_heads
+from placeto.bounds.heads import join_heads
 from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import (
     File,
     Graph,
+    Json,
     Order,
     OutputFile,
     ProblemArguments,
     Settings,
+    Timeline,
     parse_settings,
 )
-from placeto.cli.candidates import keep_fastest, prepare
 from placeto.cli.measure import FAILED
-from placeto.cli.output import check_outputs, note, print_json, print_rich
-from placeto.cli.progress import progress
-from placeto.cli.report import check_report, write_report
+from placeto.cli.output import check_outputs, note, print_result, progress
+from placeto.cluster import load_cluster
 from placeto.graph import load_graph
-from placeto.measurement import RuntimeSettings
+from placeto.measurement import Measurement, Runnable, Runtime, RuntimeSettings, find_runnable
 from placeto.models.agents import find_agent
 from placeto.models.stored import read_policy
 from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
 from placeto.placers import place
 from placeto.placers.registry import find_placer, with_policy
-from placeto.reports.rows import CandidateRow, baseline, device_rows, placement_row
+from placeto.problem import PlacementProblem
+from placeto.reports.page import RunContext, make_report, save_report
+from placeto.reports.rows import (
+    Baseline,
+    CandidateRow,
+    baseline,
+    device_rows,
+    kept_row,
+    measurement_row,
+    placement_row,
+    seconds,
+)
 from placeto.reports.tables import candidates_table, device_table, placement_table
-from placeto.simulation import simulate
-from placeto.simulation.first import compile_kernel
+from placeto.search.incumbent import RECENT
+from placeto.simulation import simulate, simulate_many
+from placeto.simulation.simulate import compile_kernel
 from placeto.simulation.timeline import save_timeline
+from placeto.support.arrays import Ints
 from placeto.support.beside import compile_beside
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
+from placeto.support.units import format_seconds
+
+MEASURED = 3  # candidates, where `--measure` names no number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +65,6 @@ class Place(ProblemArguments):
     """Finds a placement: a device for every group of ops.
 
     Attributes:
-        graph: A bundled graph (see `placeto list`) or a graph file.
         method: A placer (see `placeto list`); by default auto, or placeto if --policy is of that
             agent.
         policy: A trained policy for auto, placeto or placeto-2019 to begin with: a run directory of
@@ -54,7 +74,6 @@ class Place(ProblemArguments):
         settings: Change a setting of the placer, such as passing=none of placeto; once for each.
             `placeto list --json` has the settings of all placers, with their defaults.
         output: Placement file to write, .json or .json.gz.
-        timeline: Timeline to write, for ui.perfetto.dev.
         device_map: Map from the PyTorch modules of the graph to devices to write, .json, as
             Accelerate's dispatch_model takes it.
         report: Page to write, .html, that explains the placement: a browser shows it, and it needs
@@ -64,7 +83,6 @@ class Place(ProblemArguments):
             fastest.
         order: With --measure: fifo keeps the ops of each device in the simulated order, none leaves
             it to the runtime.
-        json: Print one JSON document instead of text.
     """
 
     graph: Graph
@@ -74,77 +92,72 @@ class Place(ProblemArguments):
     seed: int = 0
     settings: Settings = ()
     output: OutputFile = None
-    timeline: File = None
+    timeline: Timeline = None
     device_map: File = None
     report: File = None
     measure: Annotated[tuple[int, ...] | None, arg(metavar="[N]")] = None
     order: Order = "fifo"
-    json: bool = False
+    json: Json = False
 
 
 def run(arguments: Place) -> int:
     """Finds, writes and prints the placement."""
-    method = arguments.method or _usual_method(arguments.policy)
-    settings = _settings(arguments, method)
+    method, settings = _method(arguments)
+    output, timeline, device_map = arguments.output, arguments.timeline, arguments.device_map
     inputs = (arguments.graph, arguments.cluster)
-    outputs = (arguments.output, arguments.timeline, arguments.device_map, arguments.report)
-    check_outputs(*outputs, inputs=inputs)
-    graph, cluster = load_graph(arguments.graph), arguments.load_cluster()
+    check_outputs(output, timeline, device_map, arguments.report, inputs=inputs)
+    graph, cluster = load_graph(arguments.graph), load_cluster(arguments.cluster)
     if compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), join_heads):
         note("compiling, once after an installation")
         compile_kernel()
     problem = arguments.problem(graph, cluster)
-    if arguments.device_map is not None:
+    if device_map is not None:
         check_device_map(problem)
-    if arguments.report is not None:
-        check_report(problem)
-    measuring = None
+    takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()
+    if arguments.report is not None and not takes_time:
+        raise PlacetoError(f"--report: no op of {graph.name!r} takes any time; give it op_seconds")
+    keep_fastest = None
     if arguments.measure is not None:
-        measuring = prepare(arguments.measure, problem, RuntimeSettings(order=arguments.order))
+        keep_fastest = _prepare(arguments.measure, problem, RuntimeSettings(order=arguments.order))
     base = baseline(problem)
     if base.infeasibility is not None:
         note(base.infeasibility)
-    with progress(f"{method} on {problem.graph.name}") as report:
+    with progress(f"{method} on {graph.name}") as report:
         placement = place(problem, method, arguments.budget, arguments.seed, report, settings)
+    if output is not None:
+        placement.save(output)  # whatever becomes of the measuring
     measured: list[CandidateRow] = []
-    if measuring is not None and not placement.interrupted:
-        if arguments.output is not None:
-            placement.save(arguments.output)  # whatever becomes of the measuring
-        placement, measured = keep_fastest(measuring, placement, base.single)
-    if arguments.output is not None:
-        placement.save(arguments.output)
-    if arguments.timeline is not None:
-        save_timeline(problem, simulate(problem, placement.devices), arguments.timeline)
-    if arguments.device_map is not None:
-        write_json(arguments.device_map, placement.device_map())
-    report_file = arguments.report
-    if report_file is not None and not write_report(arguments, placement, base, measured):
-        report_file = None
+    if keep_fastest is not None and not placement.interrupted:
+        placement, measured = keep_fastest(placement, base.single)
+        if output is not None:
+            placement.save(output)
+    if timeline is not None:
+        save_timeline(problem, simulate(problem, placement.devices), timeline)
+    if device_map is not None:
+        write_json(device_map, placement.device_map())
+    page = arguments.report
+    if page is not None and not _write_report(arguments, placement, base, measured):
+        page = None
     row = placement_row(placement, base, arguments.grouping)
     if base.infeasibility is None and row["infeasibility"] is not None:
         note(row["infeasibility"])
-    if measuring is not None:
-        times = [each["step_time"] for each in measured if each["kept"]]
-        row["measured_step_time"] = times[0] if times else None
-        row["measured"] = measured
-    if arguments.json:
-        files = {key: getattr(arguments, key) for key in ("output", "timeline", "device_map")}
-        print_json({**row, **files, "report": report_file})
-    else:
-        tables = [placement_table(row), device_table(device_rows(placement))]
-        print_rich(*tables, *([candidates_table(measured)] if measured else []))
-    for path, what in (
-        (arguments.output, "placement"),
-        (arguments.timeline, "timeline"),
-        (arguments.device_map, "device map"),
-    ):
+    if keep_fastest is not None:
+        kept = kept_row(measured)
+        row |= {"measured_step_time": kept and kept["step_time"], "measured": measured}
+    files = {"output": output, "timeline": timeline, "device_map": device_map}
+    tables = [
+        placement_table(placement, base, None if keep_fastest is None else measured),
+        device_table(device_rows(placement)),
+        *([candidates_table(measured)] if measured else []),
+    ]
+    print_result(arguments.json, {**row, **files, "report": page}, tables)
+    for what, path in zip(("placement", "timeline", "device map"), files.values(), strict=True):
         if path is not None:
             note(f"the {what} is in {path}")
     warn_unless_feasible(placement)
     if placement.interrupted:
         note("interrupted; this is the best placement until then")
-        return INTERRUPTED
-    if report_file != arguments.report:
+    if placement.interrupted or page != arguments.report:
         return INTERRUPTED
     if not placement.feasible:
         return FAILED
@@ -154,20 +167,16 @@ def run(arguments: Place) -> int:
     return 0
 
 
-def _usual_method(policy: str | None) -> str:
-    """The placer, where none is named, that works with a policy."""
-    if policy is None:
-        return "auto"
-    agent = find_agent(read_policy(policy).agent)
-    return "auto" if agent.guide else agent.name
-
-
-def _settings(arguments: Place, method: str) -> dict[str, object]:
-    """What `--set` and `--policy` say."""
+def _method(arguments: Place) -> tuple[str, dict[str, object]]:
+    """The placer, by default one that works with `--policy`; its settings by this and `--set`."""
+    method = arguments.method or "auto"
+    if arguments.policy is not None and not arguments.method:
+        agent = find_agent(read_policy(arguments.policy).agent)
+        method = "auto" if agent.guide else agent.name
     find_placer(method)
     settings = parse_settings(arguments.settings, method)
     if arguments.policy is None:
-        return settings
+        return method, settings
     if method not in (able := with_policy()):
         raise PlacetoError(
             f"--policy {arguments.policy}: {method} works with no policy; placers that do: "
@@ -175,7 +184,125 @@ def _settings(arguments: Place, method: str) -> dict[str, object]:
         )
     if "policy" in settings:
         raise PlacetoError(f"--policy {arguments.policy}: --set policy={settings['policy']}, too")
-    return settings | {"policy": arguments.policy}
+    return method, settings | {"policy": arguments.policy}
+
+
+def _prepare(
+    asked: Sequence[int], problem: PlacementProblem, settings: RuntimeSettings
+) -> Callable[[Placement, Placement], tuple[Placement, list[CandidateRow]]]:
+    """`_keep_fastest` as `--measure` asks for it, with all that it needs; before a long search.
+
+    Raises:
+        PlacetoError: not one number that makes sense, a cluster or a graph that cannot be run.
+    """
+    if len(asked) > 1 or not all(1 <= count <= RECENT for count in asked):
+        text = " ".join(map(str, asked))
+        raise PlacetoError(f"--measure {text}: expected one number from 1 to {RECENT}")
+    runtime = Runtime(problem.cluster, settings)
+    with progress(f"measuring {problem.graph.name}") as report:
+        report("finding its GraphDef")
+        runnable = find_runnable(problem.graph)
+    return partial(_keep_fastest, asked[0] if asked else MEASURED, runtime, runnable)
+
+
+def _keep_fastest(
+    count: int, runtime: Runtime, runnable: Runnable, placement: Placement, single: Placement
+) -> tuple[Placement, list[CandidateRow]]:
+    """Runs `count` candidates of a search, and the best single device if it fits, each twice.
+
+    Returns:
+        The placement with the devices of the fastest one that ran, or as it was if none ran;
+        `interrupted` after Ctrl-C, which leaves the fastest until then. And a row for each one that
+        was run: `method`, `simulated_step_time`, `kept`, and the keys of `measurement_row`.
+
+    Raises:
+        PlacetoError: the processes cannot be started.
+    """
+    problem = placement.problem
+    found = placement.candidates[:count] or (placement.devices,)
+    methods, many = [placement.method] * len(found), list(found)
+    if single.feasible and not any(np.array_equal(single.devices, each) for each in many):
+        methods.append(single.method)
+        many.append(single.devices)
+    simulated = simulate_many(problem, np.stack(many))
+    measurements, interrupted = _run_twice(runtime, runnable, problem, many)
+    ran = [number for number in measurements if measurements[number].feasible]
+    best = min(ran, key=lambda number: measurements[number].step_time, default=None)
+    rows: list[CandidateRow] = [
+        {
+            "method": methods[number],
+            "simulated_step_time": seconds(float(simulated.step_time[number])),
+            "kept": number == best,
+            **measurement_row(measurement),
+        }
+        for number, measurement in measurements.items()
+    ]
+    if best is not None:
+        placement = replace(
+            placement,
+            devices=many[best],
+            step_time=float(simulated.step_time[best]),
+            peak_memory=simulated.peak_memory[best],
+            feasible=bool(simulated.feasible[best]),
+            found_by=placement.found_by if best < len(found) else single.method,
+        )
+    return replace(placement, interrupted=interrupted), rows
+
+
+def _run_twice(
+    runtime: Runtime, runnable: Runnable, problem: PlacementProblem, many: Sequence[Ints]
+) -> tuple[dict[int, Measurement], bool]:
+    """Both runs of each placement as one measurement, by its number; whether Ctrl-C ended it."""
+    measurements: dict[int, Measurement] = {}
+    # There and back: a machine that slows down, or speeds up, does so for all of them.
+    runs = [*range(len(many)), *reversed(range(len(many)))]
+    try:
+        what = f"measuring {problem.graph.name} on {problem.cluster.name}"
+        with progress(what) as report, runtime as running:
+            for count, number in enumerate(runs, 1):
+                before = measurements.get(number, Measurement())
+                if before.feasible:
+                    report(f"run {count} of {len(runs)}")
+                    run = running.measure(problem, many[number], runnable)
+                    both = before.samples + run.samples if run.feasible else ()
+                    measurements[number] = replace(run, samples=both)
+    except KeyboardInterrupt:
+        return measurements, True
+    return measurements, False
+
+
+def _write_report(
+    arguments: Place, placement: Placement, base: Baseline, measured: Sequence[CandidateRow]
+) -> bool:
+    """Writes the page, and says what it took; whether it was not interrupted by Ctrl-C."""
+    assert arguments.report is not None
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    context = RunContext(_command(arguments), arguments.grouping, date, tuple(measured))
+    try:
+        with progress(f"report of {placement.problem.graph.name}") as tell:
+            report = make_report(placement, base, context, progress=tell)
+            save_report(report, arguments.report)
+    except KeyboardInterrupt:
+        note("interrupted; there is no report")
+        return False
+    note(f"the report is in {arguments.report}; it took {format_seconds(report.seconds)} more")
+    return True
+
+
+def _command(arguments: Place) -> str:
+    """The command that finds a placement again, without the files that it writes."""
+    words = ["placeto", "place", arguments.graph, "--cluster", arguments.cluster]
+    words += ["--grouping", arguments.grouping]
+    for option, name in (("--method", arguments.method), ("--policy", arguments.policy)):
+        if name is not None:
+            words += [option, name]
+    words += ["--budget", f"{arguments.budget:g}", "--seed", str(arguments.seed)]
+    for option, values in (("--set", arguments.settings), ("--pin", arguments.pin)):
+        for value in values:
+            words += [option, value]
+    if arguments.measure is not None:
+        words += ["--measure", *map(str, arguments.measure)]
+    return shlex.join(words)
 
 
 def warn_unless_feasible(placement: Placement) -> None:

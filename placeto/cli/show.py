@@ -5,7 +5,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from placeto.cli.arguments import Graph, GroupingText, parse_grouping
+from placeto.cli.arguments import Graph, GroupingText, TablesJson, parse_grouping
 from placeto.cli.output import print_json, print_rich
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
@@ -20,17 +20,13 @@ class Show:
     """Shows what is in a graph: ops, bytes, critical path, groups, and on a cluster its bounds.
 
     Attributes:
-        graph: A bundled graph (see `placeto list`) or a graph file.
         cluster: A preset or a cluster file: adds bounds and the best single device.
-        grouping: Which ops are placed together: auto, papers, none, or at most N
-            groups.
-        json: Print one JSON document instead of tables.
     """
 
     graph: Graph
     cluster: Annotated[str | None, arg(metavar="PRESET|FILE")] = None
     grouping: GroupingText = "auto"
-    json: bool = False
+    json: TablesJson = False
 
 
 def run(arguments: Show) -> int:
@@ -40,16 +36,16 @@ def run(arguments: Show) -> int:
     cluster = None if arguments.cluster is None else load_cluster(arguments.cluster)
     problem = None if cluster is None else PlacementProblem(graph, cluster, grouping)
     kind = fastest_kind(graph, tuple(graph.op_seconds) if cluster is None else cluster.kinds)
-    document = graph_summary(graph, kind)
     groups = groups_summary(graph, grouping if problem is None else problem.op_group, kind)
-    document["grouping"] = {"grouping": arguments.grouping, **groups}
-    if problem is not None:
-        document["on_cluster"] = cluster_summary(problem, baseline(problem))
-    tables = [*graph_tables(document), groups_table(groups)]
-    if problem is not None:
-        tables.append(cluster_table(document["on_cluster"]))
     if arguments.json:
+        document = graph_summary(graph, kind)
+        document["grouping"] = {"grouping": arguments.grouping, **groups}
+        if problem is not None:
+            document["on_cluster"] = cluster_summary(problem, baseline(problem))
         print_json(document)
     else:
+        tables = [*graph_tables(graph, kind, path=problem is None), groups_table(groups)]
+        if problem is not None:
+            tables.append(cluster_table(problem, baseline(problem)))
         print_rich(*tables)
     return 0

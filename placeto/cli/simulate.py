@@ -3,8 +3,8 @@
 import time
 from dataclasses import dataclass
 
-from placeto.cli.arguments import ClusterName, File, Graph
-from placeto.cli.output import check_outputs, note, print_json, print_rich
+from placeto.cli.arguments import ClusterName, Graph, Json, PlacementFile, Timeline
+from placeto.cli.output import check_outputs, note, print_result
 from placeto.cli.place import warn_unless_feasible
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
@@ -17,21 +17,13 @@ from placeto.simulation.timeline import save_timeline
 
 @dataclass(frozen=True, kw_only=True)
 class Simulate:
-    """Simulates one training step of a placement.
-
-    Attributes:
-        graph: A bundled graph (see `placeto list`) or a graph file.
-        cluster: A preset (see `placeto list`) or a cluster file.
-        placement: A placement file, as `placeto place -o` writes it.
-        timeline: Timeline to write, for ui.perfetto.dev.
-        json: Print one JSON document instead of text.
-    """
+    """Simulates one training step of a placement."""
 
     graph: Graph
     cluster: ClusterName
-    placement: str
-    timeline: File = None
-    json: bool = False
+    placement: PlacementFile
+    timeline: Timeline = None
+    json: Json = False
 
 
 def run(arguments: Simulate) -> int:
@@ -52,21 +44,16 @@ def run(arguments: Simulate) -> int:
     )
     if arguments.timeline is not None:
         save_timeline(problem, schedule, arguments.timeline)
-    row = placement_row(placement, baseline(problem), "given")
-    by_device = device_rows(placement)
-    if arguments.json:
-        carried = graph.tensor_bytes[schedule.transfers.tensor]
-        print_json(
-            {
-                **row,
-                "by_device": by_device,
-                "transfers": len(schedule.transfers),
-                "transferred_bytes": int(carried.sum()),
-                "timeline": arguments.timeline,
-            }
-        )
-    else:
-        print_rich(placement_table(row), device_table(by_device))
+    base, by_device = baseline(problem), device_rows(placement)
+    document = {
+        **placement_row(placement, base, "given"),
+        "by_device": by_device,
+        "transfers": len(schedule.transfers),
+        "transferred_bytes": int(graph.tensor_bytes[schedule.transfers.tensor].sum()),
+        "timeline": arguments.timeline,
+    }
+    tables = [placement_table(placement, base), device_table(by_device)]
+    print_result(arguments.json, document, tables)
     if arguments.timeline is not None:
         note(f"the timeline is in {arguments.timeline}")
     warn_unless_feasible(placement)

@@ -3,19 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import OmitArgPrefixes, arg
 
 from placeto.cli import INTERRUPTED
-from placeto.cli.arguments import ProblemsArguments, RayAddress
+from placeto.cli.arguments import Json, ProblemsArguments, RayAddress, Workers
 from placeto.cli.output import note, print_json
 from placeto.cli.training_view import training_view
 from placeto.models.agents import AGENTS, find_agent
-from placeto.models.kind import AgentKind
 from placeto.models.settings import LearningConfig
-from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
 from placeto.zoo.folders import is_family
 
@@ -39,53 +38,38 @@ class Train(ProblemsArguments):
         output: Run directory.
         workers: Play the episodes in so many Ray workers of this machine, or of a cluster; the
             result is the same. By default in this process.
-        ray_address: A Ray cluster to take the workers from: its address, or auto.
         mode: What the workers are waited for: synchronous (every update for all of its episodes)
             or asynchronous (several controllers send gradients when they have them).
         controllers: Of asynchronous training: how many, each with --workers of its own.
         evaluator: Whether the workers simulate placements or measure them on the real devices, one
             worker a machine.
         training: How to train.
-        json: Print one JSON document instead of text.
     """
 
     agent: Annotated[str, arg(metavar="NAME")] = "placeto"
     validate: Annotated[tuple[str, ...] | None, arg(metavar="[GRAPH|FAMILY …]")] = None
     output: Annotated[str, arg(aliases=["-o"], metavar="DIR")]
-    workers: Annotated[int | None, arg(metavar="N")] = None
+    workers: Workers = None
     ray_address: RayAddress = None
     mode: Literal["synchronous", "asynchronous"] = "synchronous"
     controllers: Annotated[int, arg(metavar="K")] = 1
     evaluator: Literal["simulate", "measure"] = "simulate"
     training: OmitArgPrefixes[LearningConfig] = field(default_factory=AGENTS["placeto"].config)
-    json: bool = False
-
-
-def _arguments(kind: AgentKind) -> type[Train]:
-    """The arguments of the command for an agent, whose settings are options."""
-    settings: Any = field(default_factory=kind.config)
-    annotation: Any = OmitArgPrefixes[kind.config]  # type: ignore[misc,name-defined]
-    made = make_dataclass(
-        f"Train{kind.config.__name__}",
-        [("training", annotation, settings)],
-        bases=(Train,),
-        frozen=True,
-        kw_only=True,
-    )
-    made.__doc__ = Train.__doc__
-    return made
-
-
-ARGUMENTS = {kind.name: _arguments(kind) for kind in AGENTS.values()}
+    json: Json = False
 
 
 def arguments_of(argv: Sequence[str]) -> type[Train]:
-    """The arguments of the agent that a command line names.
+    """The arguments for the agent that a command line names last, whose settings are options.
 
     Raises:
         PlacetoError: there is no such agent, or an option is one of another agent.
     """
-    agent = _named_agent(argv)
+    agent = Train.agent
+    for text, following in pairwise([*argv, ""]):
+        if text == "--agent":
+            agent = following
+        elif text.startswith("--agent="):
+            agent = text.removeprefix("--agent=")
     find_agent(agent)
     options = {text.partition("=")[0] for text in argv if text.startswith("--")}
     for option in sorted(options - _options(agent)):
@@ -95,22 +79,35 @@ def arguments_of(argv: Sequence[str]) -> type[Train]:
                 f"{option} is no option of --agent {agent}, but of {', '.join(others)}; see "
                 f"placeto train --agent {agent} --help"
             )
-    return ARGUMENTS[agent]
+    config = AGENTS[agent].config
+    annotation: Any = OmitArgPrefixes[config]  # type: ignore[valid-type,misc]
+    return make_dataclass(
+        f"Train{config.__name__}",
+        [("training", annotation, field(default_factory=config))],
+        bases=(Train,),
+        namespace={"__doc__": Train.__doc__},
+        frozen=True,
+        kw_only=True,
+    )
 
 
 def run(arguments: Train) -> int:
     """Trains, and says where the policy is."""
-    from placeto.placers.teacher import annealed
+    from placeto.placers.registry import annealed
 
     train = _training(arguments)
     problems = arguments.problems("train")
+    wanted = arguments.validate
+    if wanted is None:
+        wanted = tuple(source for source in arguments.graphs if is_family(source))
+    validation = arguments.problems("validation", wanted)
     try:
         with training_view(arguments.training.updates) as (report, watch):
             trainer = train(
                 problems,
                 arguments.training,
                 arguments.output,
-                validation=_validation(arguments),
+                validation=validation,
                 progress=report,
                 watch=watch,
                 teacher=annealed,
@@ -121,18 +118,19 @@ def run(arguments: Train) -> int:
         note(f"interrupted; the same command goes on from the checkpoint in {arguments.output}")
         return INTERRUPTED
     if arguments.json:
-        print_json(
-            {
-                "output": arguments.output,
-                "updates": trainer.updates,
-                "episodes": trainer.episodes,
-                "evaluations": trainer.evaluations,
-                "best_step_time": dict(zip(_names(problems), trainer.best, strict=True)),
-            }
-        )
-    note(
-        f"{trainer.updates} updates, {trainer.episodes} episodes; the run is in {arguments.output}"
-    )
+        names = [problem.graph.name for problem in problems]
+        if len({problem.cluster.name for problem in problems}) > 1:
+            names = [f"{problem.graph.name} on {problem.cluster.name}" for problem in problems]
+        document = {
+            "output": arguments.output,
+            "updates": trainer.updates,
+            "episodes": trainer.episodes,
+            "evaluations": trainer.evaluations,
+            "best_step_time": dict(zip(names, trainer.best, strict=True)),
+        }
+        print_json(document)
+    counts = f"{trainer.updates} updates, {trainer.episodes} episodes"
+    note(f"{counts}; the run is in {arguments.output}")
     return 0
 
 
@@ -146,14 +144,10 @@ def _training(arguments: Train) -> "Callable[..., Trainer]":
     from placeto.training.run import train
 
     if arguments.workers is None:
-        for option, given in (
-            ("--ray-address", arguments.ray_address is not None),
-            ("--mode", arguments.mode != "synchronous"),
-            ("--controllers", arguments.controllers != 1),
-            ("--evaluator", arguments.evaluator != "simulate"),
-        ):
-            if given:
-                raise PlacetoError(f"{option} goes with workers; give --workers N, too")
+        for name in ("ray_address", "mode", "controllers", "evaluator"):
+            if getattr(arguments, name) != getattr(Train, name):
+                option = name.replace("_", "-")
+                raise PlacetoError(f"--{option} goes with workers; give --workers N, too")
         return train
     scheme = Scheme(
         workers=arguments.workers,
@@ -166,34 +160,7 @@ def _training(arguments: Train) -> "Callable[..., Trainer]":
     return partial(train_with_workers, scheme=scheme)
 
 
-def _named_agent(argv: Sequence[str]) -> str:
-    """What stands after the last `--agent`; the default if there is none."""
-    agent = Train.agent
-    for text, following in zip(argv, [*argv[1:], ""], strict=False):
-        if text == "--agent":
-            agent = following
-        elif text.startswith("--agent="):
-            agent = text.removeprefix("--agent=")
-    return agent
-
-
 def _options(agent: str) -> set[str]:
     """All options of an agent's command line."""
-    default = next(entry for entry in fields(ARGUMENTS[agent]) if entry.name == "training")
-    assert callable(default.default_factory)
-    own = [entry.name for entry in fields(default.default_factory())]
-    return {f"--{name.replace('_', '-')}" for name in [*own, *(f.name for f in fields(Train))]}
-
-
-def _validation(arguments: Train) -> list[PlacementProblem]:
-    wanted = arguments.validate
-    if wanted is None:
-        wanted = tuple(source for source in arguments.graphs if is_family(source))
-    return arguments.problems("validation", wanted)
-
-
-def _names(problems: Sequence[PlacementProblem]) -> list[str]:
-    """Names of problems: of their graphs; of these and their clusters where there are several."""
-    if len({problem.cluster.name for problem in problems}) == 1:
-        return [problem.graph.name for problem in problems]
-    return [f"{problem.graph.name} on {problem.cluster.name}" for problem in problems]
+    own = [*fields(AGENTS[agent].config), *fields(Train)]
+    return {f"--{entry.name.replace('_', '-')}" for entry in own}

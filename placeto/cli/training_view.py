@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from placeto.cli.progress import progress
+from placeto.cli.output import progress
 from placeto.support.progress import Progress as Say
 from placeto.support.units import format_seconds
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 Watch = Callable[["UpdateReport", float], None]
 
 LABEL = "train"
-ROWS = 8
-"""Problems that are shown at most: those of the latest updates."""
+ROWS = 8  # problems that are shown at most: those of the latest updates
 
 
 @contextlib.contextmanager
@@ -31,9 +30,6 @@ def training_view(updates: int) -> Iterator[tuple[Say, Watch | None]]:
 
     On a terminal the run is drawn in place, and what it came to stays. Elsewhere there are lines
     (see `progress`), and nothing watches reports.
-
-    Args:
-        updates: of the whole run.
     """
     if sys.stderr is not None and sys.stderr.isatty():
         with TrainingView(updates, Console(stderr=True)) as view:
@@ -44,14 +40,7 @@ def training_view(updates: int) -> Iterator[tuple[Say, Watch | None]]:
 
 
 class TrainingView(Progress):
-    """A run as it is drawn while a `with` block lasts.
-
-    It shows how far it is, and of each problem the latest update.
-
-    Args:
-        updates: of the whole run.
-        console: the terminal.
-    """
+    """A run as it is drawn while a `with` block lasts: how far it is, each problem's latest."""
 
     def __init__(self, updates: int, console: Console) -> None:
         self._message = ""

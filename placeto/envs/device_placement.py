@@ -61,10 +61,9 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
     **Measuring**: with `evaluator="measure"` every placement that is met for the first time is run
     on the cluster's real devices, in processes that the environment starts at the first reset;
     `close` ends them. See `placeto.measurement.MeasuringEvaluator` for what of an outcome is
-    measured and what is simulated, and for the step time of a placement that fails. Environments
-    of their own have processes of their own, on the same devices, and would time each other: to
-    have many side by side, let `gym.make_vec` make the `DevicePlacementVectorEnv`, which measures
-    one placement after another.
+    measured and what is simulated, and for the step time of a placement that fails. Several such
+    environments would time each other: to have many side by side, let `gym.make_vec` make the
+    `DevicePlacementVectorEnv`, which measures one placement after another.
 
     **Reset options**: `{"graph": name}` picks the graph, `{"placement": devices}` the start, which
     may be padded as `best_placement` is.
@@ -107,14 +106,13 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         self.action_space = spaces.Discrete(self.num_devices)
         self._made_of = made_of
         self._episode = made_of.episodes(1)
-        self._action = np.zeros(1, dtype=np.int64)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode; see the class for `options`."""
         super().reset(seed=seed)
-        self._episode.reset(ONLY, [self.np_random], options)
+        self._episode.begin(ONLY, self._episode.starts.draw([self.np_random], options or {}))
         return self._episode.observe(0), self._episode.inform(0)
 
     def step(self, action: SupportsIndex) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -130,8 +128,7 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
             raise PlacetoError(
                 f"action is {action!r}, expected a device from 0 to {self.num_devices - 1}"
             )
-        self._action[0] = device
-        rewards, terminated = episode.step(ONLY, self._action)
+        rewards, terminated = episode.step(ONLY, np.array([device]))
         reward, ended = float(rewards[0]), bool(terminated[0])
         return episode.observe(0), reward, ended, False, episode.inform(0)
 

@@ -10,8 +10,6 @@ from placeto.cluster import Channel, Cluster, Device
 from placeto.graph import ComputationGraph
 from placeto.problem import PlacementProblem
 
-Edges = list[tuple[int, int]]
-
 
 def chain() -> PlacementProblem:
     """Four ops in a row: best is one device, 40 ms."""
@@ -40,7 +38,7 @@ def unequal() -> PlacementProblem:
 
 
 def _problem(
-    name: str, num_ops: int, edges: Edges, kinds: tuple[str, str] = ("slow", "slow")
+    name: str, num_ops: int, edges: list[tuple[int, int]], kinds: tuple[str, str] = ("slow", "slow")
 ) -> PlacementProblem:
     producers = sorted({producer for producer, _ in edges})
     graph = ComputationGraph(
@@ -54,8 +52,6 @@ def _problem(
         edge_consumer=np.array([consumer for _, consumer in edges]),
     )
     devices = tuple(Device(f"device{n}", kind, 2**30) for n, kind in enumerate(kinds))
-    channels = (
-        Channel("there", ("device0",), ("device1",), 1e9),
-        Channel("back", ("device1",), ("device0",), 1e9),
-    )
-    return PlacementProblem(graph, Cluster("toy", devices, channels), grouping="none")
+    there = Channel("there", ("device0",), ("device1",), 1e9)
+    back = Channel("back", ("device1",), ("device0",), 1e9)
+    return PlacementProblem(graph, Cluster("toy", devices, (there, back)), grouping="none")

@@ -1,4 +1,4 @@
-"""How far episodes have come, and the two ends of a step: what moves, what follows from it."""
+"""How far episodes have come, and what follows from a step."""
 
 from typing import Any, NamedTuple
 
@@ -12,74 +12,40 @@ from placeto.support.jit import njit
 class EpisodeProgress(NamedTuple):
     """How far each episode of a batch has come; `cost` is ρ, penalised step time."""
 
+    current: Ints  # (batch,) the group of the next step; after the last, of the last
+    action_mask: NDArray[np.int8]  # (batch, num_devices) what the current group allows
     order: Ints  # (batch, max_steps) the group of each step, up to the length
     length: Ints  # (batch,) steps of the episode; 0 before the first reset
     taken: Ints  # (batch,) steps behind it
     chosen: Ints  # (batch,) the group of the last step
-    current: Ints  # (batch,) the group of the next step; after the last, of the last
-    action_mask: NDArray[np.int8]  # (batch, num_devices) what the current group allows
+    visited: Bools  # (batch, max_groups) whether the episode has chosen the group's device
+    scale: Floats  # (batch,) s that rewards are divided by
     cost: Floats  # (batch,) s
     best_cost: Floats  # (batch,) s, the least of the episode
-    scale: Floats  # (batch,) s that rewards are divided by
-    step_time: Floats  # (batch,) s
     best_step_time: Floats  # (batch,) s, at the best cost
     best_placement: Ints  # (batch, max_groups) at the best cost, -1 for padding
-    peak_memory: Ints  # (batch, num_devices) bytes
-    feasible: Bools  # (batch,)
-    visited: Bools  # (batch, max_groups) whether the episode has chosen the group's device
 
 
 def no_progress(observations: dict[str, NDArray[Any]], max_steps: int) -> EpisodeProgress:
-    """The progress of a batch before its first reset.
+    """The progress of a batch before its first reset, for episodes of at most `max_steps`.
 
-    Args:
-        observations: of the batch, of which `current_node` and `action_mask` become part of it.
-        max_steps: of the longest episode.
+    Of its `observations`, `current_node` and `action_mask` become part of it.
     """
-    current, action_mask = observations["current_node"], observations["action_mask"]
-    batch, num_devices = action_mask.shape
-    max_groups = observations["node_mask"].shape[1]
+    batch, max_groups = observations["node_mask"].shape
     return EpisodeProgress(
+        observations["current_node"],
+        observations["action_mask"],
         order=np.zeros((batch, max_steps), dtype=np.int64),
         length=np.zeros(batch, dtype=np.int64),
         taken=np.zeros(batch, dtype=np.int64),
         chosen=np.zeros(batch, dtype=np.int64),
-        current=current,
-        action_mask=action_mask,
+        visited=np.zeros((batch, max_groups), dtype=bool),
+        scale=np.ones(batch),
         cost=np.zeros(batch),
         best_cost=np.zeros(batch),
-        scale=np.ones(batch),
-        step_time=np.zeros(batch),
         best_step_time=np.zeros(batch),
         best_placement=np.full((batch, max_groups), -1),
-        peak_memory=np.zeros((batch, num_devices), dtype=np.int64),
-        feasible=np.zeros(batch, dtype=bool),
-        visited=np.zeros((batch, max_groups), dtype=bool),
     )
-
-
-@njit(cache=True)
-def moves(
-    rows: Ints, current: Ints, actions: Ints, devices: Ints, allowed: Bools
-) -> tuple[Ints, Ints]:  # pragma: no cover
-    """Where the actions of some episodes put their current groups.
-
-    Args:
-        rows: (n,) the episodes.
-        current: (batch,) groups.
-        actions: (batch,) devices.
-        devices: (batch, num_groups) the present placements.
-        allowed: (num_groups, num_devices) of the problem.
-
-    Returns:
-        (n,) groups and (n,) devices: the present one where the action is not allowed.
-    """
-    groups, targets = np.empty_like(rows), np.empty_like(rows)
-    for index, row in enumerate(rows):
-        groups[index] = group = current[row]
-        action = actions[row]
-        targets[index] = action if allowed[group, action] else devices[row, group]
-    return groups, targets
 
 
 @njit(cache=True, error_model="numpy")
@@ -88,37 +54,29 @@ def advance(
     progress: EpisodeProgress,
     cost: Floats,
     step_time: Floats,
-    peak_memory: Ints,
-    feasible: Bools,
     devices: Ints,
     allowed: Bools,
     terminal: bool,
     rewards: Floats,
     terminated: Bools,
-) -> None:  # pragma: no cover
-    """Takes some episodes over a step, of whose placements all is known.
+) -> None:
+    """Takes some episodes of one problem over a step, of whose placements all is known.
 
     Args:
-        rows: (n,) the episodes, of one problem.
-        progress: of the batch; its rows are written.
+        rows: (n,) the episodes.
+        progress: of the batch; its rows are written, as are those of the last two.
         cost: (batch,) s, ρ after the step.
         step_time: (batch,) s.
-        peak_memory: (batch, num_devices) bytes.
-        feasible: (batch,) whether the placements are.
         devices: (batch, num_groups) the placements after the step.
         allowed: (num_groups, num_devices) of the problem.
         terminal: whether only the last step is rewarded, by -ρ; else each by the fall of ρ.
-        rewards: (batch,) whose rows are written.
-        terminated: (batch,) whose rows are written.
+        rewards: (batch,)
+        terminated: (batch,)
     """
     num_groups = devices.shape[1]
     for row in rows:
         before = progress.cost[row]
         progress.cost[row] = cost[row]
-        progress.step_time[row] = step_time[row]
-        for device in range(peak_memory.shape[1]):
-            progress.peak_memory[row, device] = peak_memory[row, device]
-        progress.feasible[row] = feasible[row]
         if cost[row] < progress.best_cost[row]:
             progress.best_cost[row] = cost[row]
             progress.best_step_time[row] = step_time[row]

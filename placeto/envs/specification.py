@@ -1,107 +1,38 @@
-"""What episodes of `DevicePlacement-v0` are made of: for both environments, and for a trainer."""
+"""The arguments of `DevicePlacement-v0`, in all its forms, and the specification they ask for."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Concatenate, Literal, ParamSpec, TypeGuard
+from typing import Any, Concatenate, Literal, ParamSpec
 
-from gymnasium import spaces
+import numpy as np
 
 from placeto.cluster import Cluster, load_cluster
-from placeto.envs.episodes import Episodes
-from placeto.envs.evaluators import make_evaluator
-from placeto.envs.features.devices import observe_devices
-from placeto.envs.observation import observation_space, padded_size
+from placeto.envs import generator
+from placeto.envs.episodes import EpisodeSpecification, RenderMode
+from placeto.envs.features.devices import ScheduledBatch, observe_devices
+from placeto.envs.observation import empty_observations, observation_space
+from placeto.envs.progress import no_progress
 from placeto.envs.rules import EpisodeRules, check_choice
 from placeto.graph import ComputationGraph, load_graph
-from placeto.grouping import Grouping
+from placeto.grouping import Grouping, group_ops
 from placeto.heuristics.initial import InitialPlacement
-from placeto.measurement import MeasuringEvaluator
+from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator, simulate_many
-from placeto.simulation.first import compile_kernel
-from placeto.support.beside import compile_beside
+from placeto.simulation import Evaluator, find_evaluator, simulate_many
+from placeto.simulation.simulate import compile_kernel
+from placeto.support.beside import compile_beside, done
 from placeto.support.errors import PlacetoError
 
 Graph = str | Path | ComputationGraph
-RenderMode = Literal["ansi", "rgb_array"] | None
 Parameters = ParamSpec("Parameters")
-
-DEFAULT_GROUPS = 64
-
-
-@dataclass(frozen=True, eq=False)
-class EpisodeSpecification:
-    """What episodes are made of.
-
-    Attributes:
-        problems: by the names of their graphs; on one cluster.
-        rules: start, length and reward.
-        evaluate: turns placements into step times.
-        max_groups: what observations are padded to; None: the largest graph's.
-        max_edges: likewise.
-        device_features: whether observations have them.
-
-    Raises:
-        PlacetoError: observations that are smaller than a graph.
-    """
-
-    problems: Mapping[str, PlacementProblem]
-    rules: EpisodeRules
-    evaluate: Evaluator = simulate_many
-    max_groups: int | None = None
-    max_edges: int | None = None
-    device_features: bool = True
-
-    @cached_property
-    def space(self) -> spaces.Dict:
-        """Of the observations of one episode."""
-        problems = self.problems.values()
-        groups = [problem.num_groups for problem in problems]
-        edges = [len(problem.group_edges[0]) for problem in problems]
-        space = observation_space(
-            padded_size("max_groups", self.max_groups, groups),
-            padded_size("max_edges", self.max_edges, edges),
-            self.num_devices,
-        )
-        if not self.device_features:
-            del space.spaces["device_features"]
-        return space
-
-    @property
-    def num_devices(self) -> int:
-        """Of the cluster."""
-        return next(iter(self.problems.values())).num_devices
-
-    def episodes(self, batch: int) -> Episodes:
-        """Episodes side by side."""
-        return Episodes(self.problems, self.rules, self.evaluate, self.space, batch)
-
-
-@dataclass(frozen=True, eq=False)
-class EnvironmentSpecification(EpisodeSpecification):
-    """What an environment is made of.
-
-    Attributes:
-        render_mode: `ansi`, `rgb_array` or None.
-        measures: the evaluator where it has processes of the environment's own.
-    """
-
-    render_mode: RenderMode = None
-    measures: MeasuringEvaluator | None = None
-
-    def close(self) -> None:
-        """Ends the processes of `evaluator="measure"`."""
-        if self.measures is not None:
-            self.measures.close()
 
 
 def specify(
     graph: Graph | Sequence[Graph] = "inception_v3",
     cluster: str | Path | Cluster = "k80x4",
-    grouping: Grouping = DEFAULT_GROUPS,
+    grouping: Grouping = 64,
     *,
     initial_placement: InitialPlacement = "first",
     reward: Literal["improvement", "terminal"] = "improvement",
@@ -115,29 +46,42 @@ def specify(
     max_edges: int | None = None,
     pins: Mapping[int, int] | None = None,
     render_mode: RenderMode = None,
-) -> EnvironmentSpecification:
-    """The specification that an environment's arguments ask for; see `DevicePlacementEnv`.
+) -> EpisodeSpecification:
+    """The specification that an environment's arguments, if they can be used, ask for.
 
-    Raises:
-        PlacetoError: an argument that cannot be used.
+    See `DevicePlacementEnv`.
     """
     rules = EpisodeRules(initial_placement, reward, reward_scale, memory_penalty, sweeps, traversal)
     check_choice("render_mode", render_mode, (None, "ansi", "rgb_array"))
-    stages = ("groups", "features")
-    if compile_beside("placeto.envs.compiling:compile_all", stages, observe_devices):
+    if compile_beside(f"{__name__}:compile_all", ("groups", "features"), observe_devices):
         compile_kernel()
     graphs = [graph] if isinstance(graph, str | Path | ComputationGraph) else list(graph)
-    problems = _problems(graphs, cluster, grouping, pins or {})
-    evaluate = make_evaluator(evaluator, measure_options, list(problems.values()))
-    return EnvironmentSpecification(
-        problems=problems,
-        rules=rules,
-        evaluate=evaluate,
-        max_groups=max_groups,
-        max_edges=max_edges,
-        render_mode=render_mode,
-        measures=evaluate if _is_own(evaluate, evaluator) else None,
+    if not graphs:
+        raise PlacetoError("graph is an empty list, expected at least one graph")
+    placed_on = cluster if isinstance(cluster, Cluster) else load_cluster(cluster)
+    problems: dict[str, PlacementProblem] = {}
+    for entry in graphs:
+        loaded = entry if isinstance(entry, ComputationGraph) else load_graph(entry)
+        if loaded.name in problems:
+            raise PlacetoError(f"two graphs are called {loaded.name!r}; names must be unique")
+        problems[loaded.name] = PlacementProblem(loaded, placed_on, grouping, pins=pins or {})
+    evaluate = _evaluator(evaluator, measure_options, problems)
+    own = None if evaluate is evaluator else evaluate
+    measures = own if isinstance(own, MeasuringEvaluator) else None
+    return EpisodeSpecification(
+        problems, rules, evaluate, max_groups, max_edges, render_mode, measures
     )
+
+
+def compile_all() -> None:
+    """What a first environment has compiled by another process, which leaves the kernel to it."""
+    problem = generator.diamond()
+    group_ops(problem.graph, 2)
+    done("groups")
+    seen = empty_observations(1, observation_space([problem], None, None))
+    batch = ScheduledBatch(problem, 1, simulate_many, kernel=False)
+    batch.write(np.zeros(0, dtype=np.int64), no_progress(seen, 1), seen["device_features"])
+    done("features")
 
 
 def taking(
@@ -147,32 +91,32 @@ def taking(
 
     def told(method: Callable[..., None]) -> Callable[Concatenate[Any, Parameters], None]:
         own = inspect.signature(method)
-        first = own.parameters["self"]
-        given = inspect.signature(source).parameters.values()
-        method.__signature__ = own.replace(parameters=[first, *given])  # type: ignore[attr-defined]
+        given = [own.parameters["self"], *inspect.signature(source).parameters.values()]
+        method.__signature__ = own.replace(parameters=given)  # type: ignore[attr-defined]
         return method
 
     return told
 
 
-def _problems(
-    graphs: Sequence[Graph],
-    cluster: str | Path | Cluster,
-    grouping: Grouping,
-    pins: Mapping[int, int],
-) -> dict[str, PlacementProblem]:
-    """The problems of one graph or several, by the graphs' names."""
-    if not graphs:
-        raise PlacetoError("graph is an empty list, expected at least one graph")
-    placed_on = cluster if isinstance(cluster, Cluster) else load_cluster(cluster)
-    problems: dict[str, PlacementProblem] = {}
-    for entry in graphs:
-        loaded = entry if isinstance(entry, ComputationGraph) else load_graph(entry)
-        if loaded.name in problems:
-            raise PlacetoError(f"two graphs are called {loaded.name!r}; names must be unique")
-        problems[loaded.name] = PlacementProblem(loaded, placed_on, grouping, pins=pins)
-    return problems
-
-
-def _is_own(evaluate: Evaluator, asked: str | Evaluator) -> TypeGuard[MeasuringEvaluator]:
-    return isinstance(evaluate, MeasuringEvaluator) and evaluate is not asked
+def _evaluator(
+    asked: str | Evaluator,
+    options: Mapping[str, Any] | None,
+    problems: Mapping[str, PlacementProblem],
+) -> Evaluator:
+    if asked != "measure":
+        if options is not None:
+            raise PlacetoError(
+                f"measure_options are for evaluator='measure', but evaluator is {asked!r}"
+            )
+        if isinstance(asked, str):
+            check_choice("evaluator", asked, ("simulate", "measure"))
+        return find_evaluator(asked)
+    options = options or {}
+    known = [field.name for field in fields(Effort)]
+    if unknown := [option for option in options if option not in known]:
+        raise PlacetoError(
+            f"measure_options: there is no {unknown[0]!r}; options: {', '.join(known)}"
+        )
+    effort, runtime = Effort(**options), Runtime(next(iter(problems.values())).cluster)
+    runnables = {name: find_runnable(problem.graph) for name, problem in problems.items()}
+    return MeasuringEvaluator(runtime, effort, runnables)

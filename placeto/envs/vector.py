@@ -12,9 +12,10 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from placeto.envs.device_placement import DevicePlacementEnv
+from placeto.envs.episodes import EpisodeSpecification
 from placeto.envs.observation import Observation
-from placeto.envs.rules import check_count
-from placeto.envs.specification import EnvironmentSpecification, specify
+from placeto.envs.rules import check_choice, check_count
+from placeto.envs.specification import specify
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.errors import PlacetoError
 
@@ -52,7 +53,7 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     """
 
     # Gymnasium closes environments that could not be made.
-    _made_of: EnvironmentSpecification | None = None
+    _made_of: EpisodeSpecification | None = None
 
     def __init__(
         self,
@@ -68,7 +69,10 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         made_of = specify(*arguments, **more)
         self.num_envs = int(num_envs)
         self._most_steps = np.inf if max_episode_steps is None else max_episode_steps
-        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        if not isinstance(autoreset_mode, AutoresetMode):
+            known = [mode.value for mode in AutoresetMode]
+            check_choice("autoreset_mode", autoreset_mode, known)
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**DevicePlacementEnv.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = made_of.render_mode
         self.problems = made_of.problems
@@ -79,12 +83,7 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._made_of = made_of
         self._episodes = made_of.episodes(self.num_envs)
-        self._generators: list[np.random.Generator] = []
-        self._seeds: list[int] = []
-        for _ in range(self.num_envs):
-            generator, seed = seeding.np_random()
-            self._generators.append(generator)
-            self._seeds.append(seed)
+        self._seeded = [seeding.np_random() for _ in range(self.num_envs)]
 
     def reset(
         self,
@@ -92,15 +91,12 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Observation, Infos]:
-        """Starts episodes in all environments, or in those of a mask.
+        """Starts episodes in all environments, or in those of a mask; only these have infos.
 
         Args:
             seed: of the first environment, each next one has one more; or one for each; None
                 goes on with the numbers of before.
             options: see the class.
-
-        Returns:
-            The observations of all environments, and the infos of those reset.
 
         Raises:
             PlacetoError: seeds or options that cannot be used.
@@ -112,27 +108,29 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             mask = self._checked_mask(options.pop("reset_mask"))
         for row in np.flatnonzero(mask).tolist():
             if seeds[row] is not None:
-                self._generators[row], self._seeds[row] = seeding.np_random(seeds[row])
+                self._seeded[row] = seeding.np_random(seeds[row])
         self._start(mask, options)
         return self._observations(), self._infos(mask)
 
     def step(self, actions: ArrayLike) -> tuple[Observation, Floats, Bools, Bools, Infos]:
         """Gives the current group of each environment a device, in (num_envs,) `actions`."""
-        over = self._episodes.over() | self._truncated()
-        if not self._started() or (self.autoreset_mode is AutoresetMode.DISABLED and over.any()):
+        progress = self._episodes.progress
+        over = self._episodes.over() | (progress.taken >= self._most_steps)
+        started = progress.length.all()
+        if not started or (over.any() and self.autoreset_mode is AutoresetMode.DISABLED):
             raise gymnasium.error.ResetNeeded(
                 f"call reset before step, for environment {int(over.argmax())} at least"
             )
         devices = self._checked_actions(actions, over)
         rewards, terminated = self._episodes.step(np.flatnonzero(~over), devices)
-        truncated = self._truncated() & ~over
+        truncated = (progress.taken >= self._most_steps) & ~over
         infos: Infos = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             over = terminated | truncated
             if over.any():
                 infos = self._finals(over)
         if over.any():
-            self._start(over)
+            self._start(over, {})
         infos.update(self._infos(np.ones(self.num_envs, dtype=bool)))
         return self._observations(), rewards, terminated, truncated, infos
 
@@ -152,23 +150,17 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """The generator of each environment."""
-        return tuple(self._generators)
+        return tuple(generator for generator, _ in self._seeded)
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
         """What each environment's generator was seeded with."""
-        return tuple(self._seeds)
+        return tuple(seed for _, seed in self._seeded)
 
-    def _truncated(self) -> Bools:
-        truncated: Bools = self._episodes.progress.taken >= self._most_steps
-        return truncated
-
-    def _started(self) -> bool:
-        return bool(self._episodes.progress.length.all())
-
-    def _start(self, mask: Bools, options: Mapping[str, Any] | None = None) -> None:
+    def _start(self, mask: Bools, options: Mapping[str, Any]) -> None:
         rows = np.flatnonzero(mask)
-        self._episodes.reset(rows, [self._generators[row] for row in rows.tolist()], options)
+        generators = [self._seeded[row][0] for row in rows.tolist()]
+        self._episodes.begin(rows, self._episodes.starts.draw(generators, options))
 
     def _observations(self) -> Observation:
         return {key: value.copy() for key, value in self._episodes.observations.items()}
@@ -187,23 +179,18 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         last = np.full(self.num_envs, None, dtype=object)
         for row in np.flatnonzero(ended).tolist():
             last[row] = self._episodes.observe(row)
-        return {
-            "final_obs": last,
-            "_final_obs": ended.copy(),
-            "final_info": self._infos(ended),
-            "_final_info": ended.copy(),
-        }
+        infos: Infos = {"final_obs": last, "final_info": self._infos(ended)}
+        return infos | {f"_{key}": ended.copy() for key in infos}
 
     def _each_seed(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        if seed is None:
-            return [None] * self.num_envs
         if isinstance(seed, int | np.integer):
             return [int(seed) + row for row in range(self.num_envs)]
-        if len(seed) != self.num_envs:
+        seeds: list[int | None] = [None] * self.num_envs if seed is None else [*seed]
+        if len(seeds) != self.num_envs:
             raise PlacetoError(
-                f"there are {len(seed)} seeds, expected {self.num_envs}: one an environment"
+                f"there are {len(seeds)} seeds, expected {self.num_envs}: one an environment"
             )
-        return list(seed)
+        return seeds
 
     def _checked_mask(self, mask: object) -> Bools:
         found = np.asarray(mask)
@@ -235,11 +222,3 @@ class DevicePlacementVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
                 f"expected a device from 0 to {self.num_devices - 1}"
             )
         return found.astype(np.int64)
-
-
-def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
-    try:
-        return AutoresetMode(mode)
-    except ValueError:
-        known = ", ".join(known.value for known in AutoresetMode)
-        raise PlacetoError(f"autoreset_mode is {mode!r}, expected one of {known}") from None

@@ -1,152 +1,131 @@
-"""From an optimized training step to the computation graph with its costs."""
+"""From a source of TensorFlow's to the computation graph with its costs, and the graph to run."""
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import re
-from typing import TYPE_CHECKING, Any
-
+import keras
 import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework.node_def_pb2 import NodeDef
 
-from placeto.extraction.colocation import colocation_keys
-from placeto.extraction.device_kinds import DEVICE_KINDS
+from placeto.extraction.device_kinds import DEVICE_KINDS, cost_meta
 from placeto.extraction.functional import functional_work
-from placeto.extraction.op_kinds import FREE_OPS, gpu_can_run
-from placeto.extraction.shapes import infer_outputs
-from placeto.extraction.step import TrainingStep, op_of
-from placeto.extraction.variables import handles, update_bytes, variable_bytes
-from placeto.extraction.work import Work, measure_work
+from placeto.extraction.grappler import optimized
+from placeto.extraction.initializers import INITIALIZER, with_initializers
+from placeto.extraction.loaders import load_step
+from placeto.extraction.op_kinds import COMPUTE_OPS, CONVOLUTIONS, FREE_OPS, WRITES, gpu_can_run
+from placeto.extraction.result import Extraction, some, tensor_columns
+from placeto.extraction.source import Source
+from placeto.extraction.step import op_and_port
+from placeto.extraction.variables import colocation_keys, handles, update_bytes, variable_bytes
+from placeto.extraction.work import measure_work, output_bytes
 from placeto.graph import ComputationGraph
 from placeto.support.progress import Progress
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-    from tensorflow.core.framework.graph_pb2 import GraphDef
-    from tensorflow.core.framework.node_def_pb2 import NodeDef
-
-# Ops that write a variable.
-_WRITES = re.compile(
-    r"Assign|(Resource)?(Sparse)?Apply[A-Z]|ResourceScatter|"
-    r"Scatter(Nd)?(Add|Div|Max|Min|Mul|Sub|Update)"
-)
-# Ops that compute much; Grappler has formulas for others, and for most forms of Einsum.
-_COMPUTE = frozenset(
-    {
-        "BatchMatMulV3",
-        "Conv3D",
-        "Conv3DBackpropFilterV2",
-        "Conv3DBackpropInputV2",
-        "Einsum",
-    }
+_COSTS = (
+    "Grappler's analytic model: operations / peak float32 FLOP/s + bytes moved / peak memory "
+    "bandwidth, both from the data sheet; variable updates by passes over the variable's bytes"
 )
 
 
-def assemble(step: TrainingStep, meta: dict[str, Any], progress: Progress) -> ComputationGraph:
-    """The computation graph of an optimized step, ops in the order of its nodes.
+def extract_step(source: Source, kind: str, optimize: bool, say: Progress) -> Extraction:
+    """The graph of a training step of TensorFlow, ops in a topological order; see `extract`.
 
     Args:
-        step: a training step with nodes in topological order.
-        meta: what is known of it; sizes that stay unknown are added to its `warnings`.
-        progress: called with one line a stage.
+        source: a parsed source, of a kind of `LOADERS`.
+        kind: which.
+        optimize: whether Grappler folds constants.
+        say: told of each stage.
     """
+    say(f"tracing {source.text}")
+    traced = load_step(source, kind)
+    say(f"optimizing {len(traced.graph_def.node)} ops with Grappler")
+    step = optimized(traced, fold=optimize)
     nodes = step.graph_def.node
-    progress(f"inferring the sizes of the outputs of {len(nodes)} ops")
-    outputs = infer_outputs(step)
-    warnings = list(meta.get("warnings", ()))
-    if outputs.unknown:
-        shown = ", ".join(outputs.unknown[:20]) + (", …" if len(outputs.unknown) > 20 else "")
+    say(f"inferring the sizes of the outputs of {len(nodes)} ops")
+    sizes, unknown = output_bytes(step)
+    warnings = []
+    if unknown:
         warnings.append(
-            f"{len(outputs.unknown)} outputs of unknown size, each unknown dimension counted "
-            f"as 1: {shown}"
+            f"{len(unknown)} outputs of unknown size, each unknown dimension counted as 1: "
+            f"{some(unknown, 20)}"
         )
-    progress("estimating costs with Grappler's analytic model")
-    taken = handles(step.graph_def)
+    say("estimating costs with Grappler's analytic model")
     inside, placed_whole = functional_work(step)
     warnings += placed_whole
-    moved = update_bytes(step.graph_def, taken, outputs.num_bytes)
-    if not any(_WRITES.match(node.op) for node in nodes):
+    types = [node.op for node in nodes]
+    if not any(map(WRITES.match, types)):
         warnings.append("no op writes a variable: this is not a training step")
-    measured = measure_work(step)
-    if unknown := _not_counted(nodes, measured.flops):
+    work = measure_work(step)
+    operations = zip(types, work.flops.tolist(), strict=True)
+    if uncounted := sorted({op for op, flops in operations if op in COMPUTE_OPS and not flops}):
         warnings.append(
-            "ops that count as memory traffic alone, for want of a formula: " + ", ".join(unknown)
+            f"ops that count as memory traffic alone, for want of a formula: {', '.join(uncounted)}"
         )
-    work = _corrected(step, measured, moved, inside)
+    taken = handles(step.graph_def)
+    updates = update_bytes(step.graph_def, taken, sizes)
+    for op, node in enumerate(nodes):
+        if node.op in FREE_OPS:
+            work.flops[op] = work.moved_bytes[op] = 0.0
+        elif node.name in inside:
+            work.flops[op], work.moved_bytes[op] = inside[node.name]
+        elif node.name in updates:
+            work.moved_bytes[op] = updates[node.name]
     runs_on_gpu = np.array([gpu_can_run(node) for node in nodes])
-    seconds = {
-        kind.name: np.where(runs_on_gpu | (not kind.is_gpu), work.seconds(kind), np.inf)
-        for kind in DEVICE_KINDS
-    }
-    return ComputationGraph(
+    graph = ComputationGraph(
         name=step.name,
         op_names=[node.name for node in nodes],
-        op_types=[node.op for node in nodes],
-        op_seconds=seconds,
-        **_tensors(step.graph_def, outputs.num_bytes),
+        op_types=types,
+        op_seconds={
+            kind.name: np.where(runs_on_gpu | (not kind.is_gpu), work.seconds(kind), np.inf)
+            for kind in DEVICE_KINDS
+        },
+        **_tensors(nodes, sizes),
         param_bytes=np.array(
-            [
-                variable_bytes(node) if node.op in ("VarHandleOp", "VariableV2") else 0
-                for node in nodes
-            ]
+            [variable_bytes(x) if x.op in ("VarHandleOp", "VariableV2") else 0 for x in nodes]
         ),
         temp_bytes=work.temp_bytes,
         flops=work.flops,
         colocation=colocation_keys(step.graph_def, taken),
-        meta={**meta, "warnings": warnings},
+        meta={
+            "source": source.text,
+            "kind": "sequence" if CONVOLUTIONS.isdisjoint(types) else "vision",
+            "versions": {"tensorflow": tf.__version__, "keras": keras.__version__},
+            "optimized": optimize,
+            "ops_traced": len(traced.graph_def.node),
+            "ops_placed": len(nodes),
+            "costs": cost_meta(
+                _COSTS, "as Grappler's analytic model reports it, which knows of none"
+            ),
+            "run": {
+                "fetches": list(step.fetches),
+                "targets": list(step.targets),
+                "initializer": INITIALIZER,
+                "inputs": [_input(node) for node in nodes if node.op == "Placeholder"],
+            },
+            "warnings": warnings,
+        },
     )
+    say(f"{graph.num_ops} ops, {graph.num_edges} edges")
+    return Extraction(graph, with_initializers(step))
 
 
-def _not_counted(nodes: Iterable[NodeDef], flops: NDArray[np.float64]) -> list[str]:
-    """Types of ops that compute much, and whose operations Grappler does not know."""
-    return sorted(
-        {
-            node.op
-            for node, operations in zip(nodes, flops.tolist(), strict=True)
-            if node.op in _COMPUTE and not operations
-        }
-    )
-
-
-def _corrected(
-    step: TrainingStep,
-    work: Work,
-    updates: Mapping[str, int],
-    inside: Mapping[str, tuple[float, float]],
-) -> Work:
-    flops, moved = work.flops.copy(), work.moved_bytes.copy()
-    for position, node in enumerate(step.graph_def.node):
-        if node.op in FREE_OPS:
-            flops[position] = moved[position] = 0.0
-        elif node.name in inside:
-            flops[position], moved[position] = inside[node.name]
-        elif node.name in updates:
-            moved[position] = updates[node.name]
-    return Work(flops, moved, work.temp_bytes)
-
-
-def _tensors(graph_def: GraphDef, outputs: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    index = {node.name: position for position, node in enumerate(graph_def.node)}
-    consumers: dict[tuple[int, int], list[int]] = {
-        (index[name], port): []
-        for name, sizes in outputs.items()
-        for port, size in enumerate(sizes)
-        if size > 0
-    }
-    for position, node in enumerate(graph_def.node):
-        for tensor in node.input:
-            name, _, port = tensor.partition(":")
-            source = (index[op_of(tensor)], -1 if name.startswith("^") else int(port or 0))
-            consumers.setdefault(source, []).append(position)
-    rows = sorted(consumers)
-    op_names = [node.name for node in graph_def.node]
+def _input(node: NodeDef) -> dict[str, Any]:
     return {
-        "tensor_producer": np.array([op for op, _ in rows], dtype=np.int64),
-        "tensor_bytes": np.array(
-            [0 if port < 0 else outputs[op_names[op]][port] for op, port in rows], dtype=np.int64
-        ),
-        "edge_tensor": np.array(
-            [row for row, key in enumerate(rows) for _ in consumers[key]], dtype=np.int64
-        ),
-        "edge_consumer": np.array([op for key in rows for op in consumers[key]], dtype=np.int64),
+        "name": node.name,
+        "dtype": tf.as_dtype(node.attr["dtype"].type).name,
+        "shape": [dim.size for dim in node.attr["shape"].shape.dim],
     }
+
+
+def _tensors(nodes: Sequence[NodeDef], sizes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    index = {node.name: op for op, node in enumerate(nodes)}
+    reads = [
+        ((index[name], port), op)
+        for op, node in enumerate(nodes)
+        for name, port in map(op_and_port, node.input)
+    ]
+    tensors = dict.fromkeys((tensor for tensor, _ in reads), 0)
+    for name, ports in sizes.items():
+        tensors |= {(index[name], port): size for port, size in enumerate(ports) if size > 0}
+    return tensor_columns(dict(sorted(tensors.items())), reads)

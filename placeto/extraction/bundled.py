@@ -4,7 +4,9 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
+from placeto.extraction import extract
 from placeto.support.bundle import FOLDERS
 from placeto.support.errors import PlacetoError
 from placeto.zoo.families import members
@@ -27,25 +29,16 @@ SOURCES = {
 
 
 def main(names: Sequence[str]) -> int:
-    """Extracts the named bundled graphs, or all of them, into the package's data.
-
-    Returns:
-        The exit status: 0, or 2 after one line on stderr.
-    """
+    """Extracts the named bundled graphs, or all, into the package's data; returns the status."""
     # Without this the runtime greets on stderr when it is imported by a dependency first.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from placeto.extraction import extract
-
     try:
         for name in names or SOURCES:
             if name not in SOURCES:
                 raise PlacetoError(f"no bundled graph {name!r}; there are {', '.join(SOURCES)}")
             path = FOLDERS["graphs"] / f"{name}.json.gz"
             path.parent.mkdir(parents=True, exist_ok=True)
-            extraction = extract(
-                SOURCES[name],
-                progress=lambda line, name=name: print(f"{name}: {line}"),  # type: ignore[misc]
-            )
+            extraction = extract(SOURCES[name], progress=partial(print, f"{name}:"))
             # A source's own name would be that of several: graphs in one study need different ones.
             replace(extraction, graph=replace(extraction.graph, name=name)).save(path)
     except PlacetoError as error:

@@ -9,7 +9,7 @@ from placeto.extraction.workers import extract_members
 from placeto.graph import save_graph
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes, read_json
-from placeto.support.progress import Progress
+from placeto.support.progress import Progress, silent
 from placeto.zoo.families import SCHEME, Member, is_synthetic, members
 from placeto.zoo.folders import INDEX, family_of, graph_path, synthetic_member, write_index
 
@@ -43,7 +43,7 @@ def make_family(
         PlacetoError: an unknown family, a folder that cannot be used or is another family's,
             a worker that failed.
     """
-    say = progress or (lambda line: None)
+    say = progress or silent
     if workers is None:
         workers = len(os.sched_getaffinity(0))
     if workers < 1:
@@ -51,21 +51,18 @@ def make_family(
     graphs = members(family)
     _prepare(folder, family)
     missing = [member for member in graphs if not is_whole(member, folder)]
-    if not (folder / INDEX).exists() and (
-        foreign := [path for member in missing if (path := graph_path(folder, member)).exists()]
-    ):
-        raise PlacetoError(
-            f"{foreign[0]}: was not made by this command, and would be lost; "
-            f"give {SCHEME}{family} a folder of its own"
-        )
-    for member in missing:
+    indexed = (folder / INDEX).exists()
+    for path in (graph_path(folder, member) for member in missing):
+        if path.exists() and not indexed:
+            raise PlacetoError(
+                f"{path}: was not made by this command, and would be lost; "
+                f"give {SCHEME}{family} a folder of its own"
+            )
         # What an earlier placeto made under this name is not what the index will say.
         try:
-            graph_path(folder, member).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         except OSError as error:
-            raise PlacetoError(
-                f"{graph_path(folder, member)}: cannot be replaced: {error.strerror}"
-            ) from error
+            raise PlacetoError(f"{path}: cannot be replaced: {error.strerror}") from error
     write_index(folder, family)
     done = len(graphs) - len(missing)
 

@@ -1,16 +1,21 @@
 """Computation graphs from networkx and to networkx."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from placeto.extraction.result import tensor_columns
 from placeto.graph import ComputationGraph
+from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
 
+_close_names = lru_cache(get_close_matches)
+Node = Mapping[str, Any]
 _NODE = frozenset(
     {"seconds", "type", "param_bytes", "temp_bytes", "flops", "colocation", "unread_outputs"}
 )
@@ -49,52 +54,41 @@ def from_networkx(
     where = f"graph {name!r}"
     if not graph.is_directed():
         raise PlacetoError(f"{where}: is undirected, expected a DiGraph or a MultiDiGraph")
-    nodes: dict[Hashable, Mapping[str, Any]] = dict(graph.nodes(data=True))
-    number = {node: op for op, node in enumerate(nodes)}
-    places = [f"{where}: node {str(node)!r}" for node in nodes]
-    _check_names(nodes.values(), places, _NODE)
-
+    number = {node: op for op, node in enumerate(graph)}
+    rows = [(node, f"{where}: node {str(name)!r}") for name, node in graph.nodes(data=True)]
+    for node, place in rows:
+        _check_names(node, place, _NODE)
     sizes: dict[tuple[int, Any], int] = {}
-    readers: list[tuple[tuple[int, Any], int]] = []
-    for position, (source, target, edge) in enumerate(graph.edges(data=True)):
+    reads: list[tuple[tuple[int, Any], int]] = []
+    for source, target, edge in graph.edges(data=True):
         place = f"{where}: edge {str(source)!r} -> {str(target)!r}"
-        _check_names([edge], [place], _EDGE)
-        key = (number[source], edge.get("tensor", _Own(position)))
+        _check_names(edge, place, _EDGE)
+        key = (number[source], edge.get("tensor", object()))
         _put(sizes, key, _whole(edge, "bytes", 0, place), place)
-        readers.append((key, number[target]))
-    for op, (place, node) in enumerate(zip(places, nodes.values(), strict=True)):
+        reads.append((key, number[target]))
+    for op, (node, place) in enumerate(rows):
         unread = node.get("unread_outputs", {})
         if not isinstance(unread, Mapping):
             raise PlacetoError(f"{place}: unread_outputs is {unread!r}, expected a dict")
+        place += ": unread_outputs"
         for tensor in unread:
-            size = _whole(unread, tensor, 0, f"{place}: unread_outputs")
-            _put(sizes, (op, tensor), size, f"{place}: unread_outputs")
+            _put(sizes, (op, tensor), _whole(unread, tensor, 0, place), place)
     # Sorting is stable: tensors without a number stay in the order of their edges.
     ordered = sorted(sizes, key=lambda key: key[1] if _is_whole(key[1]) else np.inf)
-    tensors = {key: index for index, key in enumerate(ordered)}
 
-    def column(attribute: str, default: int) -> np.ndarray[Any, Any]:
-        pairs = zip(nodes.values(), places, strict=True)
-        return np.array([_whole(node, attribute, default, place) for node, place in pairs])
+    def column(attribute: str, default: int = 0) -> Ints:
+        return np.array([_whole(node, attribute, default, place) for node, place in rows])
 
     return ComputationGraph(
         name=name,
-        op_names=[str(node) for node in nodes],
-        op_types=[node.get("type", "Op") for node in nodes.values()],
-        op_seconds=_op_seconds(list(nodes.values()), places, kinds),
-        tensor_producer=np.array([op for op, _ in ordered], dtype=np.int64),
-        tensor_bytes=np.array([sizes[key] for key in ordered], dtype=np.int64),
-        edge_tensor=np.array([tensors[key] for key, _ in readers], dtype=np.int64),
-        edge_consumer=np.array([consumer for _, consumer in readers], dtype=np.int64),
-        param_bytes=column("param_bytes", 0),
-        temp_bytes=column("temp_bytes", 0),
+        op_names=[str(node) for node in graph],
+        op_types=[node.get("type", "Op") for node, _ in rows],
+        op_seconds=_op_seconds(rows, kinds),
+        **tensor_columns({key: sizes[key] for key in ordered}, reads),
+        param_bytes=column("param_bytes"),
+        temp_bytes=column("temp_bytes"),
         colocation=column("colocation", -1),
-        flops=np.array(
-            [
-                _real(node.get("flops", 0), f"{place}: flops")
-                for node, place in zip(nodes.values(), places, strict=True)
-            ]
-        ),
+        flops=np.array([_real(node.get("flops", 0), f"{place}: flops") for node, place in rows]),
         meta=graph.graph.get("meta", {}),
     )
 
@@ -131,23 +125,11 @@ def to_networkx(graph: ComputationGraph) -> "nx.MultiDiGraph[Any]":
     return result
 
 
-def _check_names(
-    attributes: Iterable[Mapping[str, Any]], places: Sequence[str], known: frozenset[str]
-) -> None:
+def _check_names(given: Mapping[Any, Any], place: str, known: frozenset[str]) -> None:
     """Refuses what would be an attribute but for a slip: a cost that nobody reads."""
-    seen: set[Any] = set()
-    for given, place in zip(attributes, places, strict=True):
-        for name in given.keys() - known - seen:
-            seen.add(name)
-            if isinstance(name, str) and (close := get_close_matches(name, known, 1, 0.8)):
-                raise PlacetoError(f"{place}: attribute {name!r}: did you mean {close[0]!r}?")
-
-
-class _Own:
-    """The key of a tensor that one edge has to itself."""
-
-    def __init__(self, position: int) -> None:
-        self.position = position
+    for name in given.keys() - known:
+        if isinstance(name, str) and (close := _close_names(name, known, 1, 0.8)):
+            raise PlacetoError(f"{place}: attribute {name!r}: did you mean {close[0]!r}?")
 
 
 def _put(sizes: dict[tuple[int, Any], int], key: tuple[int, Any], size: int, place: str) -> None:
@@ -161,32 +143,26 @@ def _put(sizes: dict[tuple[int, Any], int], key: tuple[int, Any], size: int, pla
         )
 
 
-def _op_seconds(
-    nodes: Sequence[Mapping[str, Any]], places: Sequence[str], kinds: Sequence[str]
-) -> dict[str, np.ndarray[Any, Any]]:
-    given = []
-    for node, place in zip(nodes, places, strict=True):
+def _op_seconds(rows: Sequence[tuple[Node, str]], kinds: Sequence[str]) -> dict[str, Floats]:
+    for node, place in rows:
         if "seconds" not in node:
             raise PlacetoError(f"{place}: has no attribute 'seconds', a number or a dict of kinds")
-        given.append(node["seconds"])
-    found = dict.fromkeys(
-        kind for seconds in given if isinstance(seconds, Mapping) for kind in seconds
-    )
-    if not any(isinstance(seconds, Mapping) for seconds in given):
-        if isinstance(kinds, str):
-            raise PlacetoError(f"kinds is {kinds!r}, expected a list, such as [{kinds!r}]")
-        found = dict.fromkeys(kinds)
-    columns: dict[str, list[float]] = {kind: [] for kind in found}
-    for seconds, place in zip(given, places, strict=True):
-        for kind in found:
+    dicts = [node["seconds"] for node, _ in rows if isinstance(node["seconds"], Mapping)]
+    if not dicts and isinstance(kinds, str):
+        raise PlacetoError(f"kinds is {kinds!r}, expected a list, such as [{kinds!r}]")
+    found = dict.fromkeys(kind for each in dicts for kind in each) if dicts else kinds
+    columns = {kind: np.empty(len(rows)) for kind in found}
+    for op, (node, place) in enumerate(rows):
+        seconds = node["seconds"]
+        for kind, column in columns.items():
             if isinstance(seconds, Mapping) and kind not in seconds:
                 raise PlacetoError(
                     f"{place}: seconds has no kind {kind!r}, which another node has; "
                     "give inf where a kind cannot run the op"
                 )
             value = seconds[kind] if isinstance(seconds, Mapping) else seconds
-            columns[kind].append(_real(value, f"{place}: seconds"))
-    return {kind: np.array(column, dtype=np.float64) for kind, column in columns.items()}
+            column[op] = _real(value, f"{place}: seconds")
+    return columns
 
 
 def _is_whole(value: object) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from placeto.graph import ComputationGraph, save_graph
 from placeto.support.errors import PlacetoError
@@ -13,8 +16,6 @@ from placeto.support.files import write_bytes
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
-
-_SUFFIXES = (".json.gz", ".json")
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,50 @@ class Extraction:
             PlacetoError: another ending, or the files cannot be written.
         """
         path = Path(path)
-        suffix = next((end for end in _SUFFIXES if path.name.endswith(end)), None)
-        if suffix is None:
+        if not path.name.endswith((".json", ".json.gz")):
             raise PlacetoError(f"{path}: a graph file's name ends in .json or .json.gz")
         if self.graph_def is None:
             save_graph(self.graph, path)
             return None
-        beside = path.with_name(path.name.removesuffix(suffix) + ".graphdef.gz")
+        stem = path.name.removesuffix(".gz").removesuffix(".json")
+        beside = path.with_name(f"{stem}.graphdef.gz")
         data = self.graph_def.SerializeToString(deterministic=True)
-        run = dict(self.graph.meta["run"])
-        run["graph_def"] = beside.name
-        run["sha256"] = hashlib.sha256(data).hexdigest()
+        digest = hashlib.sha256(data).hexdigest()
+        run = {**self.graph.meta["run"], "graph_def": beside.name, "sha256": digest}
         write_bytes(beside, data)
         save_graph(replace(self.graph, meta={**self.graph.meta, "run": run}), path)
         return beside
+
+
+def tensor_columns(
+    sizes: Mapping[tuple[int, Any], int], reads: Iterable[tuple[tuple[int, Any], int]]
+) -> dict[str, Any]:
+    """The columns of a `ComputationGraph` that say who sends what to whom.
+
+    Args:
+        sizes: tensor, a pair of its producer and what tells it from others of that op -> bytes.
+        reads: (tensor, consumer) pairs.
+    """
+    row = {tensor: index for index, tensor in enumerate(sizes)}
+    edges = np.array([(row[tensor], op) for tensor, op in reads], dtype=np.int64).reshape(-1, 2)
+    return {
+        "tensor_producer": np.array([op for op, _ in sizes], dtype=np.int64),
+        "tensor_bytes": np.array(list(sizes.values()), dtype=np.int64),
+        "edge_tensor": edges[:, 0],
+        "edge_consumer": edges[:, 1],
+    }
+
+
+def unique(name: str, taken: dict[str, int]) -> str:
+    """A name, with a number behind it where it is taken; `taken` has the last number of each."""
+    candidate = name
+    while candidate in taken:
+        taken[name] += 1
+        candidate = f"{name}_{taken[name]}"
+    taken[candidate] = 0
+    return candidate
+
+
+def some(names: Sequence[str], most: int = 10) -> str:
+    """The first of many names, for a warning."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

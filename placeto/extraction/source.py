@@ -1,6 +1,7 @@
 """Where a training step comes from, as the user writes it: `scheme:target?key=value&…`."""
 
-from collections.abc import Collection, Mapping
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +39,7 @@ def parse_source(text: str) -> Source:
         PlacetoError: no target, an option without a value, an option given twice.
     """
     place, mark, query = text.partition("?")
-    scheme, colon, target = place.partition(":")
-    if not colon:
-        scheme, target = "", place
+    scheme, colon, target = place.partition(":") if ":" in place else ("", "", place)
     if not target or (colon and not scheme):
         raise PlacetoError(f"source {text!r} names nothing; give {FORMS}")
     options: dict[str, Value] = {}
@@ -59,10 +58,8 @@ def take_options(
 ) -> dict[str, Any]:
     """The source's options over their defaults.
 
-    Args:
-        source: a parsed source.
-        defaults: option -> default; its type is the option's, None allows any.
-        own: options of the user's own function, whose numbers may be negative.
+    An option is of its default's type; None allows any. Numbers must not be negative but for
+    options of the user's `own` function.
 
     Raises:
         PlacetoError: an unknown option, a value of another type, or a negative number.
@@ -70,24 +67,22 @@ def take_options(
     taken = dict(defaults)
     for key, value in source.options.items():
         if key not in defaults:
-            raise PlacetoError(
-                f"{source.text}: unknown option {key!r}; "
-                f"options: {', '.join(sorted(defaults)) or 'none'}"
-            )
-        taken[key] = _typed(source, key, value, defaults[key])
+            raise unknown(source.text, f"unknown option {key!r}", "options", sorted(defaults))
+        taken[key] = value if defaults[key] is None else _typed(source, key, defaults[key])
         if key not in own and isinstance(value, int | float) and value < 0:
             raise PlacetoError(f"{source.text}: {key}={value} must not be negative")
     return taken
 
 
-def _typed(source: Source, key: str, value: Value, default: Any) -> Value:
-    if default is None:
-        return value
-    wanted = type(default)
-    if wanted is float and type(value) is int:
-        return float(value)
-    if wanted is str and not isinstance(value, str):
-        return str(value)
+def unknown(where: str, said: str, plural: str, names: Iterable[str]) -> PlacetoError:
+    """The error that something is not among what is known."""
+    return PlacetoError(f"{where}: {said}; {plural}: {', '.join(names) or 'none'}")
+
+
+def _typed(source: Source, key: str, default: Any) -> Value:
+    value, wanted = source.options[key], type(default)
+    if wanted is str or (wanted is float and type(value) is int):
+        return wanted(value)  # type: ignore[no-any-return]
     if type(value) is not wanted:
         kinds = {int: "a whole number", float: "a number", bool: "true or false"}
         kind = kinds.get(wanted, f"a {wanted.__name__}, which a source cannot give")
@@ -99,8 +94,6 @@ def _value(text: str) -> Value:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for convert in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return convert(text)
-        except ValueError:
-            continue
     return text

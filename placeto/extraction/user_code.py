@@ -1,9 +1,6 @@
 """Functions of the user's own code that make a model or a training step."""
 
-from __future__ import annotations
-
 import contextlib
-import importlib
 import importlib.util
 import inspect
 import re
@@ -11,15 +8,14 @@ import sys
 import sysconfig
 import textwrap
 import traceback
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from placeto.extraction.source import Source
+from placeto.extraction.source import Source, take_options, unknown
 from placeto.support.errors import PlacetoError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
 
 _IMPORT = r"^\s*(?:from\s+|import\s+(?:[\w.][\w. ]*,\s*)*)"
 _PYTORCH = re.compile(_IMPORT + r"(?:torch|transformers\b|timm\b|lightning\b)", re.M)
@@ -52,38 +48,46 @@ def is_pytorch(source: Source) -> bool:
     return bool(_PYTORCH.search(text)) and not _TENSORFLOW.search(text)
 
 
-def find_function(source: Source) -> Callable[..., Any]:
-    """The function that a source names.
+def user_function(
+    source: Source, step_options: Mapping[str, Any]
+) -> tuple[Callable[[], Any], dict[str, Any], list[str]]:
+    """The function that a source names, with its options filled in.
+
+    Beside the function's own options, those of a step can be given. What the function takes under
+    the same name is its own.
+
+    Returns:
+        The function without parameters, the step's options, and the names of its own.
 
     Raises:
-        PlacetoError: there is no such module, it cannot be imported, or has no such function.
+        PlacetoError: there is no such module, it cannot be imported, or has no such function; an
+            unknown option, or a parameter without a value.
     """
     with running(source):
-        module = _imported(source)
-    made = getattr(module, source.target, None)
-    if not callable(made):
+        if not _is_file(source):
+            module = importlib.import_module(source.scheme)
+        else:
+            spec = _spec(source)
+            module = importlib.util.module_from_spec(spec)
+            assert spec.loader is not None
+            sys.modules[spec.name] = module  # dataclasses and pickles look their module up there
+            spec.loader.exec_module(module)
+    make = getattr(module, source.target, None)
+    if not callable(make):
         functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
-        raise PlacetoError(
-            f"{source.text}: module {source.scheme!r} has no function {source.target!r}; "
-            f"functions: {', '.join(functions) or 'none'}"
-        )
-    return made  # type: ignore[no-any-return]
-
-
-def parameters(source: Source, make: Callable[..., Any]) -> dict[str, Any]:
-    """A function's parameters with their defaults; None for those that the source gives a value.
-
-    Raises:
-        PlacetoError: a parameter has neither.
-    """
-    defaults = {}
+        said = f"module {source.scheme!r} has no function {source.target!r}"
+        raise unknown(source.text, said, "functions", functions)
+    own = {}
     for each in inspect.signature(make).parameters.values():
         if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
             continue
         if each.default is each.empty and each.name not in source.options:
             raise PlacetoError(f"{source.text}: {source.target} needs {each.name}=…")
-        defaults[each.name] = None if each.default is each.empty else each.default
-    return defaults
+        own[each.name] = None if each.default is each.empty else each.default
+    taken = take_options(source, {**step_options, **own}, own)
+    given = {key: taken[key] for key in own if key in source.options}
+    step = {key: default if key in own else taken[key] for key, default in step_options.items()}
+    return partial(make, **given), step, list(own)
 
 
 @contextlib.contextmanager
@@ -102,16 +106,12 @@ def running(source: Source) -> Iterator[None]:
         yield
     except PlacetoError:
         raise
-    except ModuleNotFoundError as error:
-        raise PlacetoError(
-            f"{source.text}: no module {error.name!r}; run where it can be imported"
-            f"{raised_at(error)}"
-        ) from error
     except (Exception, SystemExit) as error:  # a user's code may raise anything
         text = textwrap.shorten(str(error), _LONGEST_MESSAGE, placeholder=" …")
-        raise PlacetoError(
-            f"{source.text}: {type(error).__name__}: {text}{raised_at(error)}"
-        ) from error
+        said = f"{type(error).__name__}: {text}"
+        if isinstance(error, ModuleNotFoundError):
+            said = f"no module {error.name!r}; run where it can be imported"
+        raise PlacetoError(f"{source.text}: {said}{raised_at(error)}") from error
     finally:
         with contextlib.suppress(ValueError):  # the user's code may have changed it
             sys.path.remove(folder)
@@ -135,7 +135,7 @@ def _is_file(source: Source) -> bool:
     return source.scheme.endswith(".py")
 
 
-def _spec(source: Source) -> importlib.machinery.ModuleSpec:
+def _spec(source: Source) -> ModuleSpec:
     if _is_file(source):
         path = Path(source.scheme)
         if not path.is_file():
@@ -146,14 +146,3 @@ def _spec(source: Source) -> importlib.machinery.ModuleSpec:
     if spec is None:
         raise ModuleNotFoundError(name=source.scheme)
     return spec
-
-
-def _imported(source: Source) -> ModuleType:
-    if not _is_file(source):
-        return importlib.import_module(source.scheme)
-    spec = _spec(source)
-    module = importlib.util.module_from_spec(spec)
-    assert spec.loader is not None
-    sys.modules[spec.name] = module  # dataclasses and pickles look their module up there
-    spec.loader.exec_module(module)
-    return module

@@ -1,4 +1,9 @@
-"""Processes that extract members of a family, each for itself and on one core."""
+"""Processes that extract members of a family, each for itself and on one core; also with Ray.
+
+Here, such a process is `python -m placeto.extraction.workers`. It reads a JSON object with `source`
+and `path` from each line of stdin, and answers each with a line on stdout: an empty object, or one
+with an `error`. It ends with its input.
+"""
 
 import json
 import os
@@ -13,7 +18,11 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import placeto
+from placeto.extraction.extract import extract
+from placeto.support.crew import Crew
 from placeto.support.errors import PlacetoError
+from placeto.support.files import read_bytes, write_bytes
+from placeto.support.ray_session import ray_session
 from placeto.zoo.families import Member
 from placeto.zoo.folders import graph_path
 
@@ -22,22 +31,19 @@ from placeto.zoo.folders import graph_path
 ONE_THREAD = dict.fromkeys(
     ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1"
 )
+# What an extraction leaves: the bytes of files, by name; the graph file is the last.
+Files = dict[str, bytes]
 _LONGEST_LINE = 300
-MODULE = "placeto.extraction.member_worker"
+MODULE = "placeto.extraction.workers"
 
 
 def extract_members(
     members: Sequence[Member], folder: Path, workers: int, made: Callable[[Member], None]
 ) -> None:
-    """Extracts members into a folder.
+    """Extracts members, none of a synthetic family, into a folder.
 
-    On any error and on Ctrl-C the workers are ended at once, and what they were at leaves nothing.
-
-    Args:
-        members: none of a synthetic family.
-        folder: where to.
-        workers: how many processes; no more than there are members.
-        made: called with each member when its files are there.
+    There are at most as many workers as members. On any error and on Ctrl-C they are ended at once,
+    and what they were at leaves nothing. `made` is called with each member whose files are there.
 
     Raises:
         PlacetoError: a member cannot be extracted or written, or a worker ended.
@@ -95,11 +101,7 @@ class _Worker:
             self._requests.flush()
 
     def finished(self) -> Member:
-        """Waits until the member is extracted.
-
-        Raises:
-            PlacetoError: it cannot be, or the process ended.
-        """
+        """Waits until the member is extracted; raises why it cannot be."""
         assert self._member is not None
         line = self.answers.readline()
         if not line.endswith("\n"):
@@ -128,3 +130,66 @@ class _Worker:
         telling = [line for line in lines if re.match(r"[A-Za-z_.]*(Error|Exception)\b", line)]
         said = f": {telling[-1][:_LONGEST_LINE]}" if telling else ""
         return f"the process that extracted it {how}{said}"
+
+
+def extract_members_with_ray(
+    members: Sequence[Member],
+    folder: Path,
+    workers: int,
+    made: Callable[[Member], None],
+    *,
+    address: str | None,
+) -> None:
+    """Extracts members into a folder; its arguments are those of `extract_members`.
+
+    A worker that dies is replaced, and its member extracted again. Only this process writes to the
+    folder.
+
+    Raises:
+        PlacetoError: a member cannot be extracted or written, the cluster at `address` cannot be
+            reached or is too small, workers die again and again.
+    """
+    with (
+        ray_session(address, workers),
+        Crew[Member, Files](extractor, [{"num_cpus": 1}] * workers) as crew,
+    ):
+        for number, files in crew.map(members):
+            for name, content in files.items():
+                write_bytes(folder / name, content)
+            made(members[number])
+
+
+def extractor(number: int) -> Callable[[Member], Files]:
+    """What extracts members, in a worker that TensorFlow was not imported in yet."""
+    os.environ.update(ONE_THREAD)
+    return _extracted
+
+
+def _extracted(member: Member) -> Files:
+    with tempfile.TemporaryDirectory() as name:
+        path = graph_path(Path(name), member)
+        try:
+            beside = extract(member.reference).save(path)
+            files = [path] if beside is None else [beside, path]
+            return {file.name: read_bytes(file) for file in files}
+        except PlacetoError as error:
+            raise PlacetoError(f"{member.reference}: {error}") from error
+
+
+def main() -> None:
+    """Works until there is no more input."""
+    # What TensorFlow prints is no answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = {}
+        try:
+            extract(request["source"]).save(request["path"])
+        except PlacetoError as error:
+            answer["error"] = str(error)
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,4 @@
-"""The co-location rules of ColocRL (Mirhoseini et al. 2017, arXiv:1706.04972, section 3.3).
-
-Joined are ops that must share a device, a gradient with its forward op, and a producer with its
-sole consumer.
-"""
+"""The co-location rules of ColocRL (Mirhoseini et al. 2017, arXiv:1706.04972, section 3.3)."""
 
 import numpy as np
 
@@ -18,9 +14,7 @@ GRADIENT_SCOPES = ("gradient_tape/", "gradients/")
 
 def required_groups(graph: ComputationGraph) -> Ints:
     """(num_ops,) groups of ops that must share a device, numbered by their first op."""
-    parent = np.arange(graph.num_ops)
-    join_pairs(parent, *equal_keys(graph.colocation))
-    return numbered(roots(parent))
+    return numbered(_same_key(graph))
 
 
 def colocation_groups(graph: ComputationGraph) -> Ints:
@@ -32,18 +26,22 @@ def colocation_groups(graph: ComputationGraph) -> Ints:
     would join a whole network through its chain of sole consumers; it therefore joins two groups
     only if together they take at most 1% of the step, or one takes next to nothing (0.01%).
 
-    Args:
-        graph: the ops.
-
     Returns:
         (num_ops,) groups, numbered by their first op.
     """
-    parent = np.arange(graph.num_ops)
-    join_pairs(parent, *equal_keys(graph.colocation))
+    parent = _same_key(graph)
     join_pairs(parent, *_gradients(graph))
     share = np.bincount(roots(parent), weights=op_share(graph), minlength=graph.num_ops)
     _join_light(parent, share, *_sole_consumers(graph))
     return numbered(roots(parent))
+
+
+def _same_key(graph: ComputationGraph) -> Ints:
+    """Disjoint sets of the ops that have the same `colocation` key."""
+    parent = np.arange(graph.num_ops)
+    ops, first = equal_keys(graph.colocation)
+    parent[ops] = first
+    return parent
 
 
 def op_share(graph: ComputationGraph) -> Floats:
@@ -87,8 +85,7 @@ def _gradients(graph: ComputationGraph) -> tuple[Ints, Ints]:
 def _sole_consumers(graph: ComputationGraph) -> tuple[Ints, Ints]:
     """Ops that one op alone consumes outputs of, and that op, by producer."""
     producers, consumers = graph.op_edges
-    lowest = np.full(graph.num_ops, graph.num_ops)
-    highest = np.full(graph.num_ops, -1)
+    lowest, highest = np.full(graph.num_ops, graph.num_ops), np.full(graph.num_ops, -1)
     np.minimum.at(lowest, producers, consumers)
     np.maximum.at(highest, producers, consumers)
     ops = np.flatnonzero(lowest == highest)
@@ -96,9 +93,7 @@ def _sole_consumers(graph: ComputationGraph) -> tuple[Ints, Ints]:
 
 
 @njit(cache=True)
-def _join_light(
-    parent: Ints, share: Floats, producers: Ints, consumers: Ints
-) -> None:  # pragma: no cover
+def _join_light(parent: Ints, share: Floats, producers: Ints, consumers: Ints) -> None:
     for index in range(len(producers)):
         a, b = root(parent, producers[index]), root(parent, consumers[index])
         light = min(share[a], share[b]) <= LIGHT_SHARE

@@ -1,4 +1,4 @@
-"""Contraction of a graph: the neighbours of the highest affinity merge, again and again."""
+"""Fewer groups: the neighbours of the highest affinity merge, again and again."""
 
 import heapq
 from typing import Any, NamedTuple
@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 from numba.typed import Dict
-from numpy.typing import NDArray
 
-from placeto.grouping.disjoint_sets import root
-from placeto.support.arrays import Floats, Ints
+from placeto.graph import ComputationGraph
+from placeto.grouping.colocation import op_share
+from placeto.grouping.disjoint_sets import join_pairs, numbered, root, roots
+from placeto.support.arrays import Bools, Floats, Ints
+from placeto.support.beside import wait_for
 from placeto.support.jit import inner, njit
 
 # By how much a group's weight has to grow for its affinities to fall whatever the rounding.
@@ -29,28 +31,91 @@ class Pairs(NamedTuple):
 
     ends: Ints  # (2 num_pairs,) pair p is of the groups that items 2 p and 2 p + 1 are in
     size: Floats  # (num_pairs,) bytes of the tensors between
-    alive: NDArray[np.bool_]  # (num_pairs,) whether the pair may still merge
+    alive: Bools  # (num_pairs,) whether the pair may still merge
     score: Floats  # (num_pairs,) the entry's: affinity, negative so that the highest comes first
     rank: Ints  # (num_pairs,) the entry's: lower group * num_groups + higher, for equal scores
+
+
+def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
+    """Merges groups until at most `max_groups` are left: few bytes cut, balanced in time.
+
+    Greedy heavy-edge contraction as in multilevel graph partitioning (Karypis & Kumar 1998,
+    "A fast and high quality multilevel scheme for partitioning irregular graphs"): of all
+    neighbouring groups those merge first whose shared bytes are largest relative to the product
+    of their times. No group grows beyond twice an even share of the time, unless too many groups
+    are left then: the limit doubles until they fit. Groups without a neighbour join one another,
+    the smallest first.
+
+    From (num_ops,) groups to others, numbered by their first op.
+    """
+    wait_for("groups")
+    groups, share_of_op = numbered(op_group), op_share(graph)
+    limit = 2.0 / max_groups
+    while (count := int(groups.max()) + 1) > max_groups:
+        share = np.zeros(count)
+        np.add.at(share, groups, share_of_op)
+        low, high, size = shared_bytes(graph, groups, count, either_way=True)
+        parent = np.arange(count)
+        # Groups without a neighbour come first: joining them cuts nothing.
+        lone = np.setdiff1d(parent, np.concatenate([low, high]))
+        surplus = count - max_groups
+        joined = _lightest(lone, share, surplus, limit)
+        join_pairs(parent, *joined)
+        # Groups of no time at all have an affinity too.
+        pool = Groups(parent, share, least=0.1 / max_groups)
+        contract(pool, low, high, size.astype(float), surplus - len(joined[0]), limit)
+        groups = numbered(roots(parent)[groups])
+        limit *= 2
+    return groups
+
+
+def _lightest(groups: Ints, share: Floats, surplus: int, limit: float) -> tuple[Ints, Ints]:
+    """Pairs of groups to join, always the two lightest, as far as both are within the limit."""
+    heap = list(zip(share[groups].tolist(), groups.tolist(), strict=True))
+    heapq.heapify(heap)
+    pairs: list[tuple[int, int]] = []
+    while len(pairs) < surplus and len(heap) > 1:
+        (small, a), (large, b) = heapq.heappop(heap), heap[0]
+        if small + large > limit:
+            break
+        heapq.heapreplace(heap, (small + large, b))
+        pairs.append((a, b))
+    lightest, next_lightest = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+    return lightest, next_lightest
+
+
+def shared_bytes(
+    graph: ComputationGraph, op_group: Ints, count: int, *, either_way: bool = False
+) -> tuple[Ints, Ints, Ints]:
+    """Pairs of groups with bytes between them; a tensor counts once for every group that reads it.
+
+    Returns three (num_pairs,) arrays, source, target and bytes, sorted by (source, target). With
+    `either_way` both directions are one pair, of the lower group and the higher.
+    """
+    copies = np.unique(graph.edge_tensor * count + op_group[graph.edge_consumer])
+    tensor, target = copies // count, copies % count
+    source = op_group[graph.tensor_producer[tensor]]
+    if either_way:
+        source, target = np.minimum(source, target), np.maximum(source, target)
+    between = source != target
+    pairs, index = np.unique((source * count + target)[between], return_inverse=True)
+    size = np.zeros(len(pairs), dtype=np.int64)
+    np.add.at(size, index, graph.tensor_bytes[tensor[between]])
+    return pairs // count, pairs % count, size
 
 
 @njit(cache=True)
 def contract(
     groups: Groups, low: Ints, high: Ints, size: Floats, surplus: int, limit: float
-) -> None:  # pragma: no cover
+) -> None:
     """Merges neighbours in place: always the pair with the most bytes a product of weights.
 
     An entry in the heap is never too late: a growing weight makes it too early, which shows when
     it is popped. When two groups merge, the one with fewer pairs gives its to the other, so that
     a pair changes hands at most log2(num_groups) times.
 
-    Args:
-        groups: all groups, each by itself.
-        low: (num_pairs,) a group of each pair of neighbours, each pair once.
-        high: (num_pairs,) the other group, of a higher number.
-        size: (num_pairs,) bytes of the tensors between the two.
-        surplus: how many merges are wanted at most.
-        limit: the largest share of time of a merged group.
+    Neighbours, (num_pairs,) low and high numbers, stand there once, with the bytes between them. At
+    most `surplus` merges are made, and no group that takes more than `limit`, a share of the time.
     """
     parent, share, least = groups
     num_groups, num_pairs = len(parent), len(low)
@@ -104,15 +169,10 @@ def contract(
         # A lower number at the same weight makes the entries of b's pairs too late.
         if long == list_of[b] and share[a] + least <= before * FELT:
             half = head[long]
-            head[long], length[long] = -1, 0
             while half >= 0:
-                rest = following[half]
                 if pairs.alive[half // 2]:
-                    following[half] = head[long]
-                    head[long] = half
-                    length[long] += 1
                     _enter(heap, half // 2, pairs, groups)
-                half = rest
+                half = following[half]
         list_of[a] = long
         half = head[short]
         while half >= 0:
@@ -140,7 +200,7 @@ def contract(
 
 
 @inner(cache=True)
-def _turn(pair: int, pairs: Pairs, groups: Groups) -> tuple[float, int]:  # pragma: no cover
+def _turn(pair: int, pairs: Pairs, groups: Groups) -> tuple[float, int]:
     """A pair's score and rank as they are."""
     parent, share, least = groups
     a, b = root(parent, pairs.ends[2 * pair]), root(parent, pairs.ends[2 * pair + 1])
@@ -149,7 +209,7 @@ def _turn(pair: int, pairs: Pairs, groups: Groups) -> tuple[float, int]:  # prag
 
 
 @inner(cache=True)
-def _enter(heap: Any, pair: int, pairs: Pairs, groups: Groups) -> None:  # pragma: no cover
+def _enter(heap: Any, pair: int, pairs: Pairs, groups: Groups) -> None:
     """Gives a pair an entry in the heap, unless it has one that is not too late."""
     turn = _turn(pair, pairs, groups)
     if turn < (pairs.score[pair], pairs.rank[pair]):

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placeto.graph import ComputationGraph
-from placeto.grouping.coarsening import coarsen
 from placeto.grouping.colocation import colocation_groups, required_groups
+from placeto.grouping.contraction import coarsen
 from placeto.grouping.disjoint_sets import equal_keys
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError

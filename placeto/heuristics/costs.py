@@ -6,91 +6,90 @@ import numpy as np
 
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Bools, Floats, Ints
+from placeto.support.dags import compressed
 
 
-class ForwardEdges(NamedTuple):
-    """Edges of the group graph that point along `group_order`, sorted by (source, target).
+class Groups(NamedTuple):
+    """Groups as compiled list schedules read them."""
+
+    allowed: Bools  # (num_groups, num_devices)
+    fixed: Bools  # (num_groups,) whether only one device is allowed
+    seconds: Floats  # (num_groups, num_devices) s
+    memory: Ints  # (num_groups,) bytes
+    input_start: Ints  # (num_groups + 1,) compressed rows of inputs, by forward edges:
+    input_source: Ints  # (num_inputs,) the group that each is from
+    input_bytes: Ints  # (num_inputs,)
+
+
+def forward_edges(problem: PlacementProblem) -> tuple[Ints, Ints, Ints]:
+    """Those of `group_edges` that point along `group_order`.
 
     Where the group graph has cycles, the others are left out: a list schedule takes groups as
     wholes, one after another, and cannot wait for what comes later.
     """
-
-    source: Ints  # (num_edges,)
-    target: Ints  # (num_edges,)
-    bytes: Ints  # (num_edges,)
-
-
-class LinkCosts(NamedTuple):
-    """Seconds that a transfer between two devices takes when no other is in its way.
-
-    They are the start-up plus the bytes times the pace, as in the linear model of Baechi (Jeon et
-    al. 2020). The start-up is the channel's latency and its overhead.
-    """
-
-    startup: Floats  # (num_devices, num_devices) s, 0 on the diagonal
-    pace: Floats  # (num_devices, num_devices) s/byte, 0 on the diagonal
-
-
-def forward_edges(problem: PlacementProblem) -> ForwardEdges:
-    """The edges that point along the problem's order of groups."""
     source, target, size = problem.group_edges
     along = problem.group_position[source] < problem.group_position[target]
-    return ForwardEdges(source[along], target[along], size[along])
+    return source[along], target[along], size[along]
 
 
-def links(problem: PlacementProblem) -> LinkCosts:
-    """Start-up and pace between each two devices."""
-    arrays = problem.arrays
-    channel = problem.cluster.channel_between
+def groups_of(problem: PlacementProblem) -> Groups:
+    """The groups of a problem."""
+    source, target, size = forward_edges(problem)
+    start, inputs = compressed(problem.num_groups, target, np.arange(len(target)))
+    fixed, seconds = without_choice(problem), problem.group_seconds
+    return Groups(
+        problem.allowed, fixed, seconds, problem.group_memory, start, source[inputs], size[inputs]
+    )
+
+
+def links(problem: PlacementProblem) -> tuple[Floats, Floats]:
+    """What a transfer between two devices takes when no other is in its way: start-up and pace.
+
+    Two (num_devices, num_devices) arrays, 0 on the diagonal: seconds of the channel's latency and
+    its overhead, and seconds a byte besides, as in the linear model of Baechi (Jeon et al. 2020).
+    """
+    arrays, channel = problem.arrays, problem.cluster.channel_between
     apart = channel >= 0
     startup, pace = np.zeros(channel.shape), np.zeros(channel.shape)
     startup[apart] = (arrays.latency + arrays.overhead)[channel[apart]]
     pace[apart] = 1 / arrays.bandwidth[channel[apart]]
-    return LinkCosts(startup, pace)
+    return startup, pace
 
 
 def mean_transfer_seconds(problem: PlacementProblem, size: Ints) -> Floats:
     """(n,) seconds to carry (n,) bytes, the mean over the ordered pairs of different devices."""
-    between = links(problem)
+    startup, pace = links(problem)
     pairs = max(problem.num_devices * (problem.num_devices - 1), 1)
-    return between.startup.sum() / pairs + size * (between.pace.sum() / pairs)
+    return startup.sum() / pairs + size * (pace.sum() / pairs)
 
 
 def mean_seconds(problem: PlacementProblem) -> Floats:
     """(num_groups,) seconds of each group, the mean over the devices that it may be on."""
     seconds = np.where(problem.allowed, problem.group_seconds, 0.0)
-    means: Floats = seconds.sum(axis=1) / problem.allowed.sum(axis=1)
-    return means
+    return seconds.sum(axis=1) / problem.allowed.sum(axis=1)
 
 
 def fastest_seconds(problem: PlacementProblem) -> Floats:
     """(num_groups,) seconds of each group on the fastest device that it may be on."""
-    seconds: Floats = np.where(problem.allowed, problem.group_seconds, np.inf).min(axis=1)
-    return seconds
+    return np.where(problem.allowed, problem.group_seconds, np.inf).min(axis=1)
 
 
 def device_speeds(problem: PlacementProblem, devices: Ints) -> Floats:
     """(n,) speeds of (n,) devices at all groups that run on each of them; the fastest has 1."""
     seconds = problem.group_seconds[:, devices]
     totals = seconds[np.isfinite(seconds).all(axis=1)].sum(axis=0)
-    if not totals.all():
-        return np.ones(len(devices))
-    speeds: Floats = totals.min() / totals
-    return speeds
+    return totals.min() / totals if totals.all() else np.ones(len(devices))
 
 
 def fastest_devices(problem: PlacementProblem) -> Bools:
     """(num_devices,) whether a device is of the fastest kind."""
-    devices = problem.cluster.devices
-    speeds = device_speeds(problem, np.arange(len(devices)))
-    kind = devices[int(speeds.argmax())].kind
-    return np.array([device.kind == kind for device in devices])
+    kinds = np.array([device.kind for device in problem.cluster.devices])
+    return kinds == kinds[device_speeds(problem, np.arange(len(kinds))).argmax()]
 
 
 def without_choice(problem: PlacementProblem) -> Bools:
     """(num_groups,) whether there is only one device that a group may be on."""
-    only: Bools = problem.allowed.sum(axis=1) == 1
-    return only
+    return problem.allowed.sum(axis=1) == 1
 
 
 def free_room(problem: PlacementProblem) -> Ints:
@@ -102,19 +101,13 @@ def free_room(problem: PlacementProblem) -> Ints:
 
 
 def moved_where_allowed(problem: PlacementProblem, devices: Ints) -> Ints:
-    """A placement in which groups that are where they may not be have moved.
+    """(num_groups,) devices, where groups that are where they may not be have moved.
 
-    Args:
-        problem: what is placed.
-        devices: (num_groups,) device of each group.
-
-    Returns:
-        (num_groups,) the same but for these groups: each is on the device, of those that it may
-        be on, with which it exchanges most bytes, of equals where it runs fastest.
+    Each of these is then on the device, of those that it may be on, with which it exchanges most
+    bytes, of equals where it runs fastest.
     """
     moved = devices.copy()
-    groups = np.arange(problem.num_groups)
-    wrong = np.flatnonzero(~problem.allowed[groups, devices])
+    wrong = np.flatnonzero(~problem.allowed[np.arange(problem.num_groups), devices])
     exchanged = np.where(problem.allowed, exchanged_bytes(problem, devices), -1)[wrong]
     most = exchanged == exchanged.max(axis=1, keepdims=True, initial=0)
     seconds = np.where(most & problem.allowed[wrong], problem.group_seconds[wrong], np.inf)

@@ -16,12 +16,8 @@ def heterogeneous_earliest_finish(problem: PlacementProblem, *, queues: bool) ->
     Groups are taken by falling upward rank (see `upward_ranks`). Each goes on the device on which
     it finishes first, also between groups that were placed before it (the insertion policy), of
     those devices that have room for all of its parameters and outputs. The method is that of
-    "Performance-effective and low-complexity task scheduling for heterogeneous computing".
-
-    Args:
-        problem: what is placed.
-        queues: whether each channel carries one transfer after another; in the paper no transfer
-            hinders another.
+    "Performance-effective and low-complexity task scheduling for heterogeneous computing", where no
+    transfer hinders another; with `queues`, each channel carries one after another.
     """
     ranks = upward_ranks(problem)
     # Along an edge the rank does not rise, so that equals in topological order are in order.
@@ -35,19 +31,14 @@ def upward_ranks(problem: PlacementProblem) -> Floats:
     A group counts with the mean of its seconds over the devices that it may be on, an edge with
     the mean over the pairs of devices.
     """
-    edges = forward_edges(problem)
-    start, outputs = compressed(problem.num_groups, edges.source, np.arange(len(edges.source)))
-    transfer = mean_transfer_seconds(problem, edges.bytes)[outputs]
-    ranks: Floats = _ranks(
-        problem.group_order, start, edges.target[outputs], transfer, mean_seconds(problem)
-    )
-    return ranks
+    source, target, size = forward_edges(problem)
+    start, outputs = compressed(problem.num_groups, source, np.arange(len(source)))
+    transfer = mean_transfer_seconds(problem, size)[outputs]
+    return _ranks(problem.group_order, start, target[outputs], transfer, mean_seconds(problem))
 
 
 @njit(cache=True)
-def _ranks(
-    order: Ints, start: Ints, targets: Ints, transfer: Floats, seconds: Floats
-) -> Floats:  # pragma: no cover
+def _ranks(order: Ints, start: Ints, targets: Ints, transfer: Floats, seconds: Floats) -> Floats:
     ranks = seconds.copy()
     for group in order[::-1]:
         after = 0.0

@@ -19,15 +19,9 @@ LAYER = re.compile(r"(?:^|/)((?:layer|lstm|gru|rnn)(?:_?\d+)*)(?=/|$)")
 def initial_placement(
     problem: PlacementProblem, initial: InitialPlacement, rng: np.random.Generator
 ) -> Ints:
-    """The placement that an episode starts from.
+    """(num_groups,) devices that an episode starts from, each allowed.
 
-    Args:
-        problem: what is placed.
-        initial: `"first"` (the first device), `"random"`, `"expert"`, or (num_groups,) devices.
-        rng: draws the random one.
-
-    Returns:
-        (num_groups,) devices, each allowed.
+    They are given, or all the `"first"` device, `"random"` or the `"expert"`'s.
 
     Raises:
         PlacetoError: an unknown name, or devices of the wrong shape or that are not allowed.
@@ -43,8 +37,7 @@ def initial_placement(
             f"initial placement is {initial!r}, expected first, random, expert or an array"
         )
     devices = problem.check_devices(initial)
-    groups = np.arange(problem.num_groups)
-    if (wrong := ~problem.allowed[groups, devices]).any():
+    if (wrong := ~problem.allowed[np.arange(problem.num_groups), devices]).any():
         group = int(np.argmax(wrong))
         allowed = np.flatnonzero(problem.allowed[group]).tolist()
         raise PlacetoError(
@@ -53,13 +46,15 @@ def initial_placement(
     return devices
 
 
-def all_on(problem: PlacementProblem, device: int) -> Ints:
-    """(num_groups,) every group on one device, as far as it may be there.
+def all_on(problem: PlacementProblem, device: int | Ints) -> Ints:
+    """(num_groups,) every group on one device, or on its own of (num_groups,), if it may be there.
 
-    A group that may not be on `device` (a pin, an op without a kernel for it) goes where it runs
-    fastest of the devices that it may be on.
+    A group that may not (a pin, an op without a kernel for it) goes where it runs fastest of the
+    devices that it may be on.
     """
-    return _where_allowed(problem, np.full(problem.num_groups, device))
+    seconds = np.where(problem.allowed, problem.group_seconds, np.inf)
+    may = problem.allowed[np.arange(problem.num_groups), device]
+    return np.where(may, device, seconds.argmin(axis=1))
 
 
 def single_devices(problem: PlacementProblem) -> Ints:
@@ -69,9 +64,7 @@ def single_devices(problem: PlacementProblem) -> Ints:
 
 def random_placement(problem: PlacementProblem, rng: np.random.Generator) -> Ints:
     """(num_groups,) each group's device drawn uniformly from those allowed."""
-    draws = np.where(problem.allowed, rng.random(problem.allowed.shape), -1.0)
-    devices: Ints = draws.argmax(axis=1)
-    return devices
+    return np.where(problem.allowed, rng.random(problem.allowed.shape), -1.0).argmax(axis=1)
 
 
 def expert_placement(problem: PlacementProblem) -> Ints:
@@ -87,22 +80,15 @@ def expert_placement(problem: PlacementProblem) -> Ints:
     """
     anywhere = np.isfinite(problem.op_seconds).all(axis=1)
     totals = problem.op_seconds[anywhere].sum(axis=0)
-    kinds = [device.kind for device in problem.cluster.devices]
-    fastest = kinds[int(totals.argmin())]
-    devices = np.array([number for number, kind in enumerate(kinds) if kind == fastest])
+    kinds = np.array([device.kind for device in problem.cluster.devices])
+    devices = np.flatnonzero(kinds == kinds[totals.argmin()])
     sequence = problem.graph.meta.get("kind") == "sequence"
     layers = [_layer(name) for name in problem.graph.op_names] if sequence else []
     if any(layers):
         stages = _layers(problem, layers, len(devices))
     else:
         stages = _blocks(problem, int(devices[0]), len(devices))
-    return _where_allowed(problem, devices[stages])
-
-
-def _where_allowed(problem: PlacementProblem, wanted: Ints) -> Ints:
-    seconds = np.where(problem.allowed, problem.group_seconds, np.inf)
-    may = problem.allowed[np.arange(problem.num_groups), wanted]
-    return np.where(may, wanted, seconds.argmin(axis=1))
+    return all_on(problem, devices[stages])
 
 
 def _blocks(problem: PlacementProblem, device: int, count: int) -> Ints:
@@ -125,17 +111,14 @@ def _layers(problem: PlacementProblem, layers: list[str], count: int) -> Ints:
     names = problem.graph.op_names
     found = sorted({layer for layer in layers if layer}, key=_numbers)
     stage_of = {layer: index % count for index, layer in enumerate(found)}
-    stage = np.array(
-        [
-            stage_of[layer] if layer else 0 if "embedding" in name else count - 1
-            for name, layer in zip(names, layers, strict=True)
-        ]
+    stages = (
+        stage_of[layer] if layer else 0 if "embedding" in name else count - 1
+        for name, layer in zip(names, layers, strict=True)
     )
     seconds = np.where(np.isfinite(problem.op_seconds), problem.op_seconds, 0).max(axis=1)
     votes = np.zeros((problem.num_groups, count))
-    np.add.at(votes, (problem.op_group, stage), seconds + 1e-12)
-    stages: Ints = votes.argmax(axis=1)
-    return stages
+    np.add.at(votes, (problem.op_group, np.array([*stages])), seconds + 1e-12)
+    return votes.argmax(axis=1)
 
 
 def _layer(name: str) -> str:

@@ -4,28 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.heuristics.costs import forward_edges, free_room, without_choice
+from placeto.heuristics.costs import Groups, free_room, groups_of
 from placeto.problem import PlacementProblem
-from placeto.support.arrays import Bools, Floats, Ints
-from placeto.support.dags import compressed
+from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
 
 
 class ListSchedule(NamedTuple):
-    """Where a list schedule puts the groups, and when it reckons that they finish."""
+    """Where a list schedule puts the groups, and when they finish if no more holds them up."""
 
     devices: Ints  # (num_groups,)
     finish: Floats  # (num_groups,) s
-
-
-class _Groups(NamedTuple):
-    allowed: Bools  # (num_groups, num_devices)
-    fixed: Bools  # (num_groups,) whether only one device is allowed
-    seconds: Floats  # (num_groups, num_devices) s
-    memory: Ints  # (num_groups,) bytes
-    input_start: Ints  # (num_groups + 1,) compressed rows of inputs:
-    input_source: Ints  # (num_inputs,) the group that each is from
-    input_bytes: Ints  # (num_inputs,)
 
 
 class _Channels(NamedTuple):
@@ -33,6 +22,7 @@ class _Channels(NamedTuple):
     bandwidth: Floats  # (num_channels,) bytes/s
     latency: Floats  # (num_channels,) s
     overhead: Floats  # (num_channels,) s
+    queues: bool  # whether each carries one transfer after another
 
 
 class _Gaps(NamedTuple):
@@ -52,50 +42,29 @@ def list_schedule(
     group's parameters and outputs are considered; where none has, the one with the most room is
     taken. Groups with no choice take their room before all others.
 
-    Args:
-        problem: what is placed.
-        order: (num_groups,) the groups, each after those that it reads from.
-        insertion: whether a group may run in an idle time between two that were placed before.
-        queues: whether a channel carries the transfers that it is given one after another; else
-            none hinders another.
-
-    Returns:
-        Devices, and when the groups finish if nothing but the above holds them up.
+    The order is of (num_groups,) groups, each after those that it reads from. With `insertion` a
+    group may run in an idle time between two that were placed before; with `queues` a channel
+    carries the transfers that it is given one after another, else none hinders another.
     """
-    edges = forward_edges(problem)
-    start, inputs = compressed(problem.num_groups, edges.target, np.arange(len(edges.target)))
-    groups = _Groups(
-        problem.allowed,
-        without_choice(problem),
-        problem.group_seconds,
-        problem.group_memory,
-        start,
-        edges.source[inputs],
-        edges.bytes[inputs],
-    )
-    p = problem.arrays
-    channels = _Channels(p.channel_between, p.bandwidth, p.latency, p.overhead)
-    room = free_room(problem)
-    return ListSchedule(*_place(order, groups, channels, room, insertion, queues))
+    p, groups = problem.arrays, groups_of(problem)
+    channels = _Channels(p.channel_between, p.bandwidth, p.latency, p.overhead, queues)
+    schedule = ListSchedule(np.zeros(problem.num_groups, dtype=np.int64), np.zeros(len(order)))
+    _place(order, groups, channels, free_room(problem), insertion, schedule)
+    return schedule
 
 
 @njit(cache=True)
 def _place(
-    order: Ints, groups: _Groups, channels: _Channels, room: Ints, insertion: bool, queues: bool
-) -> tuple[Ints, Floats]:  # pragma: no cover
+    order: Ints, groups: Groups, channels: _Channels, room: Ints, insertion: bool, s: ListSchedule
+) -> None:
     num_groups, num_devices = groups.allowed.shape
-    gaps = _Gaps(
-        np.zeros((num_devices, num_groups + 1 if insertion else 1)),
-        np.full((num_devices, num_groups + 1 if insertion else 1), np.inf),
-        np.ones(num_devices, np.int64),
-    )
+    shape = num_devices, num_groups + 1 if insertion else 1
+    gaps = _Gaps(np.zeros(shape), np.full(shape, np.inf), np.ones(num_devices, np.int64))
     channel_free = np.zeros(len(channels.bandwidth))
-    finish = np.zeros(num_groups)
-    device_of = np.zeros(num_groups, np.int64)
     for group in order:
         begin, end = groups.input_start[group], groups.input_start[group + 1]
         sources, sizes = groups.input_source[begin:end], groups.input_bytes[begin:end]
-        by_finish = _by_finish(sources, finish)
+        by_finish = _by_finish(sources, s.finish)
         sources, sizes = sources[by_finish], sizes[by_finish]
         candidates = np.flatnonzero(groups.allowed[group])
         if not groups.fixed[group]:
@@ -104,29 +73,26 @@ def _place(
             candidates = fitting if len(fitting) else candidates[roomiest : roomiest + 1]
         chosen, chosen_gap, begun, earliest = candidates[0], 0, 0.0, np.inf
         for device in candidates:
-            there = _transferred(
-                device, sources, sizes, finish, device_of, channels, queues, channel_free.copy()
-            )
+            there = _transferred(device, sources, sizes, s, channels, channel_free.copy())
             seconds = groups.seconds[group, device]
             gap = _first_gap(gaps, device, there, seconds)
             begin_here = max(there, gaps.start[device, gap])
             if begin_here + seconds < earliest:
                 chosen, chosen_gap = device, gap
                 begun, earliest = begin_here, begin_here + seconds
-        device_of[group] = chosen
-        _transferred(chosen, sources, sizes, finish, device_of, channels, queues, channel_free)
-        finish[group] = earliest
+        s.devices[group] = chosen
+        _transferred(chosen, sources, sizes, s, channels, channel_free)
+        s.finish[group] = earliest
         if insertion:
             _fill(gaps, chosen, chosen_gap, begun, earliest)
         else:
             gaps.start[chosen, 0] = earliest
         if not groups.fixed[group]:
             room[chosen] -= groups.memory[group]
-    return device_of, finish
 
 
 @inner(cache=True)
-def _by_finish(sources: Ints, finish: Floats) -> Ints:  # pragma: no cover
+def _by_finish(sources: Ints, finish: Floats) -> Ints:
     """(num_sources,) the sources by when they finish, in a stable order.
 
     By insertion: they are few, and mostly in this order already. NumPy's sort takes numba a second
@@ -143,7 +109,7 @@ def _by_finish(sources: Ints, finish: Floats) -> Ints:  # pragma: no cover
 
 
 @inner(cache=True)
-def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:  # pragma: no cover
+def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:
     """The first idle time of a device that holds so many seconds from `ready` on."""
     ends = gaps.end[device, : gaps.number[device]]
     gap = int(np.searchsorted(ends, ready))
@@ -153,9 +119,7 @@ def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:  
 
 
 @inner(cache=True)
-def _fill(
-    gaps: _Gaps, device: int, gap: int, begin: float, finish: float
-) -> None:  # pragma: no cover
+def _fill(gaps: _Gaps, device: int, gap: int, begin: float, finish: float) -> None:
     """Takes [begin, finish] out of an idle time."""
     if begin == finish:
         return
@@ -178,24 +142,17 @@ def _fill(
 
 @inner(cache=True)
 def _transferred(
-    device: int,
-    sources: Ints,
-    sizes: Ints,
-    finish: Floats,
-    device_of: Ints,
-    channels: _Channels,
-    queues: bool,
-    channel_free: Floats,
-) -> float:  # pragma: no cover
-    """When the tensors of `sources` are on a device; books the transfers in `channel_free`."""
+    device: int, sources: Ints, sizes: Ints, s: ListSchedule, channels: _Channels, free: Floats
+) -> float:
+    """When the tensors of `sources` are on a device; books the transfers in `free` channels."""
     latest = 0.0
     for source, size in zip(sources, sizes):  # noqa: B905 (numba knows no strict)
-        there = finish[source]
-        if device_of[source] != device:
-            channel = channels.between[device_of[source], device]
-            begin = max(there, channel_free[channel]) if queues else there
+        there = s.finish[source]
+        if s.devices[source] != device:
+            channel = channels.between[s.devices[source], device]
+            begin = max(there, free[channel]) if channels.queues else there
             sent = begin + size / channels.bandwidth[channel]
-            channel_free[channel] = sent + channels.overhead[channel]
+            free[channel] = sent + channels.overhead[channel]
             there = sent + channels.latency[channel]
         latest = max(latest, there)
     return latest

@@ -33,12 +33,7 @@ def partitioned(problem: PlacementProblem, rng: np.random.Generator) -> Ints:
 
 
 def metis_parts(graph: PartitionGraph, shares: Floats, seed: int) -> tuple[Ints, int]:
-    """Cuts a graph into parts.
-
-    Args:
-        graph: what is cut.
-        shares: (num_parts,) of each part in the weight of all vertices; they add up to 1.
-        seed: of METIS's random numbers, less than 2**31.
+    """Cuts a graph into parts, of (num_parts,) shares in the weight of all vertices.
 
     Returns:
         (num_vertices,) part of each vertex, and the weight of the edges cut as METIS counts it.
@@ -50,9 +45,8 @@ def metis_parts(graph: PartitionGraph, shares: Floats, seed: int) -> tuple[Ints,
     try:
         import pymetis
     except ImportError as error:
-        raise NotApplicable(f"metis needs pymetis ({error}); pip install 'placeto[solvers]'") from (
-            error
-        )
+        needed = f"metis needs pymetis ({error}); pip install 'placeto[solvers]'"
+        raise NotApplicable(needed) from error
     try:
         # METIS prints to the file descriptor where a vertex outweighs the share of its part.
         with redirected(1):

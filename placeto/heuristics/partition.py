@@ -16,43 +16,22 @@ TOTAL = 2**28
 
 @dataclass(frozen=True, eq=False)
 class PartitionGraph:
-    """An undirected graph with weights, in compressed rows that hold every edge twice.
+    """An undirected graph with weights, in compressed rows that hold every edge twice."""
 
-    Attributes:
-        start: (num_vertices + 1,) row v is `neighbour[start[v]:start[v + 1]]`.
-        neighbour: (2 num_edges,) the other vertex, rising within a row.
-        edge_weight: (2 num_edges,) from 1.
-        vertex_weight: (num_vertices,) from 1.
-    """
-
-    start: Ints
-    neighbour: Ints
-    edge_weight: Ints
-    vertex_weight: Ints
-
-    @property
-    def num_vertices(self) -> int:
-        """How many vertices there are."""
-        return len(self.vertex_weight)
-
-    @property
-    def rows(self) -> Ints:
-        """(2 num_edges,) the vertex that each entry's row belongs to."""
-        return np.repeat(np.arange(self.num_vertices), np.diff(self.start))
+    start: Ints  # (num_vertices + 1,) row v is `neighbour[start[v]:start[v + 1]]`
+    neighbour: Ints  # (2 num_edges,) the other vertex, rising within a row
+    edge_weight: Ints  # (2 num_edges,) from 1
+    vertex_weight: Ints  # (num_vertices,) from 1
 
 
 def partition_graph(problem: PlacementProblem, devices: Ints) -> tuple[PartitionGraph, Ints]:
-    """The groups as vertices, what they exchange as edges.
+    """The groups as vertices, what they exchange as edges, for parts on (n,) devices.
 
     A vertex's weight is its group's work: seconds on the fastest of the devices that it may be on,
     times that device's speed (`device_speeds`). An edge's weight is the bytes that its two groups
     exchange in both directions. Both are scaled so that they add up to 2**28, bytes only if they
     add up to more, and rounded to whole numbers. What would be 0 is 1: partitioners take no edges
     without weight, and no graph whose vertices weigh nothing.
-
-    Args:
-        problem: what is placed.
-        devices: (n,) numbers of the devices that the parts are for.
 
     Returns:
         The graph, and the (num_vertices,) groups that its vertices are: those that may be on one
@@ -69,37 +48,16 @@ def partition_graph(problem: PlacementProblem, devices: Ints) -> tuple[Partition
     exchanged = np.zeros(len(key))
     np.add.at(exchanged, edge, size[inside])
     low, high = key // len(groups), key % len(groups)
-    weight = _whole(exchanged, min(TOTAL, float(exchanged.sum())))
+    weight = np.tile(_whole(exchanged, min(TOTAL, float(exchanged.sum()))), 2)
     rows, columns = np.concatenate([low, high]), np.concatenate([high, low])
     by_column = np.argsort(columns, kind="stable")
     start, entries = compressed(len(groups), rows[by_column], by_column)
-    graph = PartitionGraph(
-        start=start,
-        neighbour=columns[entries],
-        edge_weight=np.concatenate([weight, weight])[entries],
-        vertex_weight=_whole(_work(problem, groups, devices), TOTAL),
-    )
-    return graph, groups
-
-
-def cut_weight(graph: PartitionGraph, parts: Ints) -> int:
-    """The weight of the edges between vertices of different parts.
-
-    Args:
-        graph: what is cut.
-        parts: (num_vertices,) part of each vertex.
-    """
-    apart = parts[graph.rows] != parts[graph.neighbour]
-    return int(graph.edge_weight[apart].sum()) // 2
-
-
-def _work(problem: PlacementProblem, groups: Ints, devices: Ints) -> Floats:
     speeds = device_speeds(problem, devices)
     fastest = np.where(problem.allowed[np.ix_(groups, devices)], speeds, 0.0).argmax(axis=1)
-    seconds: Floats = problem.group_seconds[groups, devices[fastest]] * speeds[fastest]
-    return seconds
+    work = _whole(problem.group_seconds[groups, devices[fastest]] * speeds[fastest], TOTAL)
+    return PartitionGraph(start, columns[entries], weight[entries], work), groups
 
 
 def _whole(values: Floats, total: float) -> Ints:
-    weights: Ints = np.maximum(np.rint(values * (total / (values.sum() or 1.0))), 1)
+    weights = np.maximum(np.rint(values * (total / (values.sum() or 1.0))), 1)
     return weights.astype(np.int64)

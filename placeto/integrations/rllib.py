@@ -22,15 +22,11 @@ ADDED = {"vf_share_layers"}  # what algorithms of RLlib put into every model_con
 
 
 class PlacetoRLModule(TorchRLModule, ValueFunctionAPI):
-    """Placeto's policy and a critic, for PPO and other algorithms with a value.
+    """Placeto's policy, an `ObservedPolicy`, for PPO and other algorithms with a value.
 
     For `config.rl_module(rl_module_spec=RLModuleSpec(module_class=PlacetoRLModule))`. Its
     `model_config` has fields of `placeto.models.placeto_2019.network.Placeto2019Shape`, such as
-    `{"rounds": 4}`.
-    Devices that `action_mask` forbids have a probability of zero.
-
-    Attributes:
-        network: an `ObservedPolicy`.
+    `{"rounds": 4}`. Devices that `action_mask` forbids have a probability of zero.
     """
 
     def setup(self) -> None:

@@ -23,10 +23,8 @@ class GraphExtractor(BaseFeaturesExtractor):
     For `policy_kwargs={"features_extractor_class": GraphExtractor}` of any algorithm of
     Stable-Baselines3 or sb3-contrib with `MultiInputPolicy`, whose own layers follow it.
 
-    Args:
-        observation_space: of the environment.
-        **shape: fields of `placeto.models.placeto_2019.network.Placeto2019Shape`, such as
-            `rounds=4`, from `features_extractor_kwargs`.
+    Its `features_extractor_kwargs` are fields of
+    `placeto.models.placeto_2019.network.Placeto2019Shape`, such as `rounds=4`.
 
     Shapes:
         inputs: the observations, each (batch, ...), but `current_node` one-hot, (batch, max_groups)

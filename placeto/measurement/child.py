@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -35,7 +35,8 @@ class Child:
 
     The process gets JSON objects over a pipe and answers with such, some followed by bytes. It
     has a session of its own, so that Ctrl-C reaches the parent alone, and ends when its parent
-    does, by `placeto.measurement.parent`.
+    does, by `placeto.measurement.parent`. What cannot be sent to it or received from it as it is
+    gone is a `ChildError`.
 
     Args:
         name: what to call it in messages.
@@ -74,11 +75,7 @@ class Child:
         return self.process.poll() is None
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Sends an object.
-
-        Raises:
-            ChildError: the process is gone.
-        """
+        """Sends an object."""
         try:
             self._pipe.send_bytes(json.dumps(message).encode())
         except OSError as error:
@@ -89,35 +86,22 @@ class Child:
         return self._pipe.poll(max(seconds, 0.0))
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """Waits for an answer.
-
-        Raises:
-            ChildError: the process is gone.
-            ChildTimeout: no answer came in time.
-        """
+        """Waits for an answer; `ChildTimeout` where none comes in time."""
         if not self.poll(seconds):
             raise ChildTimeout(f"{self.name} did not answer within {seconds:g} s")
         return dict(json.loads(self.receive_bytes()))
 
     def receive_bytes(self) -> bytes:
-        """The bytes that follow an answer.
-
-        Raises:
-            ChildError: the process is gone.
-        """
+        """The bytes that follow an answer."""
         try:
             return self._pipe.recv_bytes()
         except (EOFError, OSError) as error:
             raise ChildError(self.exit_reason()) from error
 
-    def exit_reason(self, seconds: float = 5.0) -> str:
-        """How the process ended and the last it said, in one line.
-
-        Args:
-            seconds: how long to wait for its end.
-        """
+    def exit_reason(self) -> str:
+        """How the process ended, within seconds from now, and the last it said, in one line."""
         try:
-            status = self.process.wait(seconds)
+            status = self.process.wait(5.0)
         except subprocess.TimeoutExpired:
             return f"{self.name} no longer answers"
         if status >= 0:
@@ -145,21 +129,16 @@ class Child:
 def child_environment() -> dict[str, str]:
     """The environment in which a child finds this very package."""
     home = str(Path(placeto.__file__).resolve().parents[1])
-    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "TF_CPP_MIN_LOG_LEVEL": "1",
-    }
+    paths = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": paths, "TF_CPP_MIN_LOG_LEVEL": "1"}
 
 
-def wait_for_any(children: Mapping[str, Child], seconds: float) -> str | None:
-    """The first of some children to be gone within a time, by its key; None if all live on."""
+def wait_for_any(children: Iterable[Child], seconds: float) -> Child | None:
+    """The first of some children to be gone within a time; None if all live on."""
     until = time.monotonic() + seconds
     while True:
-        for key, child in children.items():
-            if not child.alive:
-                return key
+        if gone := next((child for child in children if not child.alive), None):
+            return gone
         if time.monotonic() >= until:
             return None
         time.sleep(0.01)

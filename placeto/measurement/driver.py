@@ -1,18 +1,20 @@
-"""The driver: the process that holds the session, started by `Runtime`."""
+"""The driver: the process that holds the session and times steps, started by `Runtime`."""
 
 from __future__ import annotations
 
 import re
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
-from placeto.measurement.confine import limit_memory, pin, process_config
-from placeto.measurement.effort import Effort
+from placeto.measurement.inputs import with_inputs
+from placeto.measurement.measured import Effort
 from placeto.measurement.parent import Parent
-from placeto.measurement.steps import run_steps
-from placeto.placement.placed_graph import placed_graph_def
+from placeto.measurement.tasks import limit_memory, pin, process_config
+from placeto.placement.placed_graph import add_control_edges, placed_graph_def
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes
+from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
@@ -35,14 +37,28 @@ def main() -> None:
 
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
     tf.compat.v1.disable_eager_execution()
-    settings["target"] = parent.receive()["target"]
+    target = parent.receive()["target"]
     limit_memory(settings["memory_bytes"])
     parent.send({"ready": True})
     graph_defs: dict[str, GraphDef] = {}
     while True:
         request = parent.receive()
         try:
-            samples, traces = _measure(request, settings, graph_defs, parent)
+            key = request["sha256"]
+            if key not in graph_defs:
+                graph_defs = {key: tf.compat.v1.GraphDef.FromString(read_bytes(request["path"]))}
+            devices = {op: request["devices"][number] for op, number in request["ops"].items()}
+            if target:
+                # Variables live on in the workers after their session, and so does the session of a
+                # driver that was killed.
+                tf.compat.v1.Session.reset(target)
+            samples, traces = run_steps(
+                placed_graph_def(graph_defs[key], devices),
+                request,
+                target,
+                process_config(settings),
+                lambda stage: parent.send({"stage": stage}),
+            )
         except PlacetoError as error:
             parent.send({"refused": str(error)})
         except (tf.errors.OpError, ValueError) as error:
@@ -53,37 +69,65 @@ def main() -> None:
             parent.send({"samples": samples, "traces": len(traces)}, *traces)
 
 
-def _measure(
-    request: dict[str, Any],
-    settings: dict[str, Any],
-    graph_defs: dict[str, GraphDef],
-    parent: Parent,
+def run_steps(
+    graph_def: GraphDef, request: dict[str, Any], target: str, config: Any, say: Progress
 ) -> tuple[list[float], list[bytes]]:
+    """Initializes the variables and times steps.
+
+    Only the ops behind fetches are run, so that no result is sent to this process.
+
+    Args:
+        graph_def: with a device on every op; its placeholders are replaced.
+        request: `control`, edges to add, see `add_control_edges`; `roots`, fetches and targets;
+            `initializer`, the op that sets all variables; `effort`, as a dictionary; `traces`, how
+            many further steps to trace.
+        target: of the session: "" for this process, or a worker's address.
+        config: the session's ConfigProto; what would change the graph is put out.
+        say: called with what is being done.
+
+    Returns:
+        Seconds of the steps that count, and the serialized RunMetadata of those traced.
+
+    Raises:
+        tensorflow.errors.OpError: the placement cannot run.
+    """
     import tensorflow as tf
 
-    key = request["sha256"]
-    if key not in graph_defs:
-        graph_defs.clear()
-        graph_defs[key] = tf.compat.v1.GraphDef.FromString(read_bytes(request["path"]))
-    devices = {name: request["devices"][number] for name, number in request["ops"].items()}
-    target = settings["target"]
-    if target:
-        # Variables live on in the workers after their session, and so does the session of a
-        # driver that was killed.
-        tf.compat.v1.Session.reset(target)
-    return run_steps(
-        placed_graph_def(graph_defs[key], devices),
-        request["control"],
-        request["roots"],
-        request["initializer"],
-        Effort(**request["effort"]),
-        target,
-        process_config(
-            settings["num_cores"], settings["num_cpu_devices"], settings["serving_threads"]
-        ),
-        request["traces"],
-        lambda stage: parent.send({"stage": stage}),
-    )
+    options = config.graph_options
+    options.rewrite_options.disable_meta_optimizer = True
+    options.optimizer_options.opt_level = options.optimizer_options.L0
+    options.optimizer_options.do_common_subexpression_elimination = False
+    options.optimizer_options.do_constant_folding = False
+    options.optimizer_options.do_function_inlining = False
+    config.allow_soft_placement = False
+    effort = Effort(**request["effort"])
+    initializers = [request["initializer"], *with_inputs(graph_def)]
+    add_control_edges(graph_def, request["control"])
+    with tf.Graph().as_default() as graph:
+        tf.graph_util.import_graph_def(graph_def, name="")
+        with tf.compat.v1.Session(target, config=config) as session:
+            say("setting the variables")
+            session.run([graph.get_operation_by_name(name) for name in initializers])
+            operations = dict.fromkeys(name.split(":")[0] for name in request["roots"])
+            wanted = [graph.get_operation_by_name(name) for name in operations]
+            step = session.make_callable(wanted)
+            say("running its first steps")
+            for _ in range(effort.warm_up):
+                step()
+            say("running its steps")
+            samples: list[float] = []
+            while not effort.is_met(samples):
+                begin = time.perf_counter()
+                step()
+                samples.append(time.perf_counter() - begin)
+            say("tracing steps")
+            full = tf.compat.v1.RunOptions(trace_level=tf.compat.v1.RunOptions.FULL_TRACE)
+            traces = []
+            for _ in range(request["traces"]):
+                metadata = tf.compat.v1.RunMetadata()
+                session.run(wanted, options=full, run_metadata=metadata)
+                traces.append(metadata.SerializeToString())
+            return samples, traces
 
 
 def one_line(message: str) -> str:

@@ -1,27 +1,29 @@
 """An evaluator that runs placements instead of simulating them."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
-from placeto.measurement.effort import Effort
-from placeto.measurement.runnable import find_runnable
+from placeto.measurement.measured import Effort, Measurement
+from placeto.measurement.runnable import Runnable, find_runnable
+from placeto.measurement.runtime import Runtime
+from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from placeto.measurement.measured import Measurement
-    from placeto.measurement.runnable import Runnable
-    from placeto.measurement.runtime import Runtime
-    from placeto.problem import PlacementProblem
-    from placeto.support.arrays import Ints
-
 FAILED_RATIO = 2.0
+
+
+@dataclass
+class _Remembered:
+    """A placement that was run; the step time is finite even where it failed."""
+
+    measurement: Measurement
+    step_time: float
+    times_asked: int = 0
 
 
 class MeasuringEvaluator:
@@ -118,14 +120,14 @@ class MeasuringEvaluator:
         Raises:
             PlacetoError: it was not asked for yet.
         """
-        known = self._find(problem, devices)
+        known = self._known.get(problem, {}).get(_key(devices))
         if known is None:
             raise PlacetoError(f"graph {problem.graph.name!r}: this placement was not measured yet")
         return known.measurement
 
     def times_asked(self, problem: PlacementProblem, devices: Ints) -> int:
         """How often a placement was asked for, (num_groups,) devices."""
-        known = self._find(problem, devices)
+        known = self._known.get(problem, {}).get(_key(devices))
         return 0 if known is None else known.times_asked
 
     def fastest(self, problem: PlacementProblem) -> Ints:
@@ -140,21 +142,17 @@ class MeasuringEvaluator:
             raise PlacetoError(f"graph {problem.graph.name!r}: no placement of it ran")
         return np.frombuffer(min(ran, key=ran.__getitem__), dtype=np.int64).copy()
 
-    def _find(self, problem: PlacementProblem, devices: Ints) -> _Remembered | None:
-        return self._known.get(problem, {}).get(_key(devices))
-
     def _remembered(self, problem: PlacementProblem, devices: Ints) -> _Remembered:
-        found = self._find(problem, devices)
-        if found is None:
+        known, key = self._known.setdefault(problem, {}), _key(devices)
+        if key not in known:
             measurement = self._run(problem, devices)
-            known = self._known.setdefault(problem, {})
             step_time = measurement.step_time
             if not measurement.feasible:
                 ran = [each.step_time for each in known.values() if each.measurement.feasible]
                 step_time = FAILED_RATIO * max(ran) if ran else self.effort.deadline_seconds
-            found = known[_key(devices)] = _Remembered(measurement, step_time)
-        found.times_asked += 1
-        return found
+            known[key] = _Remembered(measurement, step_time)
+        known[key].times_asked += 1
+        return known[key]
 
     def _run(self, problem: PlacementProblem, devices: Ints) -> Measurement:
         name = problem.graph.name
@@ -169,15 +167,6 @@ class MeasuringEvaluator:
                 break
             self.failures.append(measurement.reason)
         return measurement
-
-
-@dataclass
-class _Remembered:
-    """A placement that was run; the step time is finite even where it failed."""
-
-    measurement: Measurement
-    step_time: float
-    times_asked: int = 0
 
 
 def _key(devices: Ints) -> bytes:

@@ -1,21 +1,14 @@
 """Whether a traced step went as simulated: its order, and how long tensors waited to be sent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeto.measurement.trace import read_trace
-from placeto.simulation import ordered_ops, starting_order
-
-if TYPE_CHECKING:
-    from placeto.measurement.measured import Measurement
-    from placeto.measurement.trace import Trace
-    from placeto.problem import PlacementProblem
-    from placeto.simulation import Schedule
-    from placeto.support.arrays import Floats
+from placeto.measurement.measured import Measurement
+from placeto.measurement.trace import Trace, read_trace
+from placeto.problem import PlacementProblem
+from placeto.simulation import Schedule, ordered_ops, starting_order
+from placeto.support.arrays import Floats
 
 # From which median wait on it is worth a warning, and from which share of the step spent in waits.
 # Where threads are free to serve tensors most wait for microseconds, else for as long as an op
@@ -46,10 +39,8 @@ class Conduct:
     @property
     def tensors_wait(self) -> bool:
         """Whether tensors waited so long, and took so much of the step, that it is worth a word."""
-        if not len(self.send_waits):
-            return False
         return bool(
-            np.median(self.send_waits) >= _LONG_WAIT_SECONDS
+            (self.send_wait or 0.0) >= _LONG_WAIT_SECONDS
             and self.send_waits.sum() >= _LARGE_SHARE * self.step_seconds
         )
 
@@ -67,18 +58,23 @@ def conduct(problem: PlacementProblem, schedule: Schedule, measurement: Measurem
     """
     names = [str(device) for device in problem.cluster.tensorflow_devices()]
     trace = read_trace(measurement.traces[-1], names)
-    ends = [run.end for run in trace.ops] + [each.end for each in trace.received]
-    return Conduct(share_in_order(problem, schedule, trace), send_waits(trace), max(ends))
+    # How long what was there waited: both instants are of the sender's clock. The end of the op
+    # that made a tensor is known where it runs under the name that it has in the graph.
+    ended = {(run.op, run.device): run.end for run in trace.ops}
+    waits = [
+        max(each.begin - ended[each.producer, each.source], 0.0)
+        for each in trace.received
+        if (each.producer, each.source) in ended
+    ]
+    in_order = _share_in_order(problem, schedule, trace)
+    return Conduct(in_order, np.array(waits, dtype=np.float64), trace.seconds)
 
 
-def share_in_order(problem: PlacementProblem, schedule: Schedule, trace: Trace) -> float:
-    """The share of pairs of ops on a device that began in the simulated order.
+def _share_in_order(problem: PlacementProblem, schedule: Schedule, trace: Trace) -> float:
+    """The share of pairs of ops on a device that began in the simulated order; 1 of no pairs.
 
     That is Kendall's count of concordant pairs, over all devices. Counted are the ops that are
     kept in order (see `ordered_ops`) and that the trace has where they were placed.
-
-    Returns:
-        From 0 to 1; 1 where no device has two such ops.
     """
     names, device = problem.graph.op_names, schedule.devices[problem.op_group]
     began = {(run.op, run.device): run.begin for run in trace.ops}
@@ -96,21 +92,3 @@ def share_in_order(problem: PlacementProblem, schedule: Schedule, trace: Trace) 
             for number, begin in enumerate(of_device)
         )
     return kept / pairs if pairs else 1.0
-
-
-def send_waits(trace: Trace) -> Floats:
-    """How long tensors that were there waited until they were sent.
-
-    Both instants are of the sender's clock. The end of the op that made a tensor is known where it
-    runs under the name that it has in the graph.
-
-    Returns:
-        (n,) seconds, of each tensor that was sent.
-    """
-    ended = {(run.op, run.device): run.end for run in trace.ops}
-    waits = [
-        each.begin - ended[each.producer, each.source]
-        for each in trace.received
-        if (each.producer, each.source) in ended
-    ]
-    return np.maximum(np.array(waits, dtype=np.float64), 0.0)

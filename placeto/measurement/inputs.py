@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tensorflow.core.framework.node_def_pb2 import NodeDef
 
 _PREFIX = "placeto_input"
-# Whole numbers are mostly row numbers of a table, or classes; every table has two.
-_TWO = 2
 
 
 def with_inputs(graph_def: GraphDef) -> list[str]:
@@ -20,13 +18,8 @@ def with_inputs(graph_def: GraphDef) -> list[str]:
 
     Where consumers are on several devices each of these gets an op of its own, so that no input
     is ever transferred. Floating-point inputs are variables, filled once with normal random
-    numbers; whole numbers are constants drawn from 0 and 1.
-
-    Args:
-        graph_def: a graph with a device on every op; changed in place.
-
-    Returns:
-        The ops that must run once before the first step.
+    numbers; whole numbers are constants drawn from 0 and 1. The graph, with a device on every op,
+    is changed in place; returned are the ops that must run once before the first step.
     """
     initializers = []
     for node in [node for node in graph_def.node if node.op == "Placeholder"]:
@@ -59,31 +52,27 @@ def _fill(graph_def: GraphDef, node: NodeDef, placeholder: NodeDef) -> list[str]
     node.ClearField("attr")
     node.attr["dtype"].type = dtype.as_datatype_enum
     if not dtype.is_floating:
-        generator = np.random.default_rng(0)
-        value = generator.integers(0, _TWO, shape).astype(dtype.as_numpy_dtype)
+        # Mostly row numbers of a table, or classes; every table has two.
+        value = np.random.default_rng(0).integers(0, 2, shape).astype(dtype.as_numpy_dtype)
         node.op = "Const"
         node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, dtype))
         return []
     prefix = f"{_PREFIX}/{node.name}"
 
-    def add(name: str, op: str, *inputs: str) -> NodeDef:
-        made = graph_def.node.add(name=f"{prefix}/{name}", op=op, device=node.device)
-        made.input.extend(inputs)
+    def add(name: str, op: str, *inputs: str, **types: Any) -> NodeDef:
+        made = graph_def.node.add(name=f"{prefix}/{name}", op=op, device=node.device, input=inputs)
+        for key, kind in types.items():
+            made.attr[key].type = kind.as_datatype_enum
         return made
 
-    size = add("shape", "Const")
-    size.attr["dtype"].type = tf.int32.as_datatype_enum
+    size = add("shape", "Const", dtype=tf.int32)
     size.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(shape, tf.int32, [len(shape)]))
-    normal = add("normal", "RandomStandardNormal", size.name)
-    normal.attr["dtype"].type = dtype.as_datatype_enum
-    normal.attr["T"].type = tf.int32.as_datatype_enum
+    normal = add("normal", "RandomStandardNormal", size.name, dtype=dtype, T=tf.int32)
     normal.attr["seed"].i = normal.attr["seed2"].i = 1
-    handle = add("variable", "VarHandleOp")
-    handle.attr["dtype"].type = dtype.as_datatype_enum
+    handle = add("variable", "VarHandleOp", dtype=dtype)
     handle.attr["shape"].shape.CopyFrom(placeholder.attr["shape"].shape)
     handle.attr["shared_name"].s = handle.name.encode()
-    assign = add("assign", "AssignVariableOp", handle.name, normal.name)
-    assign.attr["dtype"].type = dtype.as_datatype_enum
+    assign = add("assign", "AssignVariableOp", handle.name, normal.name, dtype=dtype)
     node.op = "ReadVariableOp"
     node.input.append(handle.name)
     return [assign.name]

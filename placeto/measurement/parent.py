@@ -11,13 +11,10 @@ _LOOK_SECONDS = 0.5
 
 
 class Parent:
-    """The process that started this one.
+    """The process that started this one, by the pipe's file descriptor and its process id.
 
     From its construction on, this process ends within a second of its parent's end, however that
     came about. The parent's process id is looked at, as a pipe may be held open by others.
-
-    Args:
-        arguments: file descriptor of the pipe, and the parent's process id.
     """
 
     def __init__(self, arguments: list[str]) -> None:

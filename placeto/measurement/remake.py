@@ -10,14 +10,7 @@ from placeto.support.files import write_bytes
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the GraphDef if it is the wanted one.
-
-    Args:
-        arguments: the source, whether to optimize, the wanted digest, the file to write.
-
-    Returns:
-        The exit status: 0, or 2 after one line on stderr.
-    """
+    """Writes the GraphDef if it is the wanted one; else the status is 2, after a line on stderr."""
     source, optimize, sha256, path = arguments
     try:
         extraction = extract(source, optimize=optimize == "1")

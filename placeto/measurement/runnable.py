@@ -16,33 +16,19 @@ from placeto.support.files import read_bytes, user_cache
 
 @dataclass(frozen=True)
 class Runnable:
-    """A training step that TensorFlow can run.
+    """A training step that TensorFlow can run."""
 
-    Attributes:
-        path: its GraphDef, serialized, maybe gzip-compressed.
-        sha256: of the GraphDef before compression.
-        fetches: tensors that the step computes, as `op:port`.
-        targets: ops that must run besides.
-        initializer: the op that sets all variables.
-    """
-
-    path: Path
-    sha256: str
-    fetches: tuple[str, ...]
-    targets: tuple[str, ...]
-    initializer: str
-
-
-def cache_folder() -> Path:
-    """Where GraphDefs that were made again are kept."""
-    return user_cache() / "graph_defs"
+    path: Path  # its GraphDef, serialized, maybe gzip-compressed
+    sha256: str  # of the GraphDef before compression
+    fetches: tuple[str, ...]  # tensors that the step computes, as `op:port`
+    targets: tuple[str, ...]  # ops that must run besides
+    initializer: str  # the op that sets all variables
 
 
 def find_runnable(graph: ComputationGraph) -> Runnable:
     """The GraphDef of a graph: beside its file, bundled, or extracted again from its source.
 
-    Args:
-        graph: a graph whose `meta["run"]` says how to run it, as extraction wrote it.
+    How to run it is said by its `meta["run"]`, as extraction wrote it.
 
     Raises:
         PlacetoError: the graph was not extracted and saved, its GraphDef is of another, or its
@@ -69,20 +55,16 @@ def find_runnable(graph: ComputationGraph) -> Runnable:
         bundled = FOLDERS["graphs"] / name
         if bundled.is_file() and _digest(bundled) == sha256:
             return Runnable(bundled, sha256, *parts)
-    kept = cache_folder() / f"{sha256}.graphdef.gz"
-    if not _is_kept(kept, sha256):
-        _make_again(graph, sha256, kept)
+    kept = user_cache() / "graph_defs" / f"{sha256}.graphdef.gz"
+    with contextlib.suppress(PlacetoError):  # missing, or damaged: made again
+        if _digest(kept) == sha256:
+            return Runnable(kept, sha256, *parts)
+    _make_again(graph, sha256, kept)
     return Runnable(kept, sha256, *parts)
 
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(read_bytes(path)).hexdigest()
-
-
-def _is_kept(path: Path, sha256: str) -> bool:
-    with contextlib.suppress(PlacetoError):  # missing, or damaged: made again
-        return _digest(path) == sha256
-    return False
 
 
 def _make_again(graph: ComputationGraph, sha256: str, path: Path) -> None:

@@ -1,29 +1,22 @@
 """Measuring placements one after another, whatever becomes of each."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
+from placeto.cluster import Cluster
 from placeto.measurement.child import Child, ChildError, ChildTimeout, wait_for_any
-from placeto.measurement.confine import RuntimeSettings
-from placeto.measurement.effort import Effort
-from placeto.measurement.measured import Measurement
-from placeto.measurement.tasks import Task, tasks_of
+from placeto.measurement.measured import Effort, Measurement
+from placeto.measurement.runnable import Runnable
+from placeto.measurement.tasks import RuntimeSettings, Task, tasks_of
 from placeto.placement.placed_graph import UNORDERED
+from placeto.problem import PlacementProblem
 from placeto.simulation import control_edges, simulate
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from placeto.cluster import Cluster
-    from placeto.measurement.runnable import Runnable
-    from placeto.problem import PlacementProblem
-    from placeto.support.arrays import Ints
 
 _START_SECONDS = 180.0
 _LOOK_SECONDS = 0.25
@@ -113,7 +106,7 @@ class Runtime:
             "roots": [*runnable.fetches, *runnable.targets],
             "initializer": runnable.initializer,
             "devices": self._devices,
-            "ops": dict(zip(problem.graph.op_names, op_devices, strict=True)),
+            "ops": dict(zip(names, op_devices, strict=True)),
             "control": [(names[before], names[after]) for before, after in control],
             "effort": asdict(effort),
             "traces": traces,
@@ -147,10 +140,9 @@ class Runtime:
                 if "refused" in answer:
                     raise PlacetoError(answer["refused"])
                 if "failed" in answer:
-                    dead = wait_for_any(self._workers(), _GRACE_SECONDS)
-                    reason = (
-                        answer["failed"] if dead is None else self._children[dead].exit_reason()
-                    )
+                    workers = [each for each in self._children.values() if each is not driver]
+                    dead = wait_for_any(workers, _GRACE_SECONDS)
+                    reason = answer["failed"] if dead is None else dead.exit_reason()
                     if answer["exhausted"]:
                         # What ran short of memory may have lost more than the op did: workers
                         # were seen to hang in a later run that needs little.
@@ -164,14 +156,11 @@ class Runtime:
     def _next(self, driver: Child, until: float) -> dict[str, Any] | None:
         """The driver's next answer; None if it does not come in time."""
         while not driver.poll(min(_LOOK_SECONDS, until - time.monotonic())):
-            if dead := wait_for_any(self._children, 0.0):
-                raise ChildError(self._children[dead].exit_reason())
+            if dead := wait_for_any(self._children.values(), 0.0):
+                raise ChildError(dead.exit_reason())
             if time.monotonic() >= until:
                 return None
         return driver.receive(0.0)
-
-    def _workers(self) -> dict[str, Child]:
-        return {name: child for name, child in self._children.items() if name != _DRIVER}
 
     def _all_alive(self) -> bool:
         return bool(self._children) and all(child.alive for child in self._children.values())
@@ -197,37 +186,28 @@ class Runtime:
     def _start_all(self) -> None:
         launch = self.cluster.launch
         if launch is None:
-            self._children[_DRIVER] = self._child(
-                _DRIVER, _DRIVER_MODULE, self._tasks[0].settings()
-            )
+            driver = self._child(_DRIVER, _DRIVER_MODULE, self._tasks[0])
             target = ""
         else:
             # This driver only waits; the devices are the workers'.
-            self._children[_DRIVER] = self._child(
-                _DRIVER, _DRIVER_MODULE, _WAITING.settings(), {"CUDA_VISIBLE_DEVICES": "-1"}
-            )
+            hidden = {"CUDA_VISIBLE_DEVICES": "-1"}
+            driver = self._child(_DRIVER, _DRIVER_MODULE, _WAITING, hidden)
             first = self._start_workers() if launch.is_local else launch.addresses[0][1][0]
             target = f"grpc://{first}"
-        self._children[_DRIVER].send({"target": target})
-        self._children[_DRIVER].receive(_START_SECONDS)
+        driver.send({"target": target})
+        driver.receive(_START_SECONDS)
 
     def _child(
-        self,
-        name: str,
-        module: str,
-        settings: Mapping[str, Any],
-        environment: Mapping[str, str] | None = None,
+        self, name: str, module: str, task: Task, environment: Mapping[str, str] | None = None
     ) -> Child:
-        told = {**settings, "serving_threads": self._settings.serving_threads}
-        kept = self._settings.environment(on_cpus=settings["memory_bytes"] is not None)
-        return Child(name, module, told, {**kept, **(environment or {})})
+        told = asdict(task) | {"serving_threads": self._settings.serving_threads}
+        kept = self._settings.environment(on_cpus=task.memory_bytes is not None)
+        child = self._children[name] = Child(name, module, told, {**kept, **(environment or {})})
+        return child
 
     def _start_workers(self) -> str:
         """Starts the workers and returns the address of the first."""
-        for task in self._tasks:
-            settings = task.settings() | {"job": task.job, "task": task.number}
-            self._children[task.name] = self._child(task.name, _WORKER_MODULE, settings)
-        workers = [self._children[task.name] for task in self._tasks]
+        workers = [self._child(task.name, _WORKER_MODULE, task) for task in self._tasks]
         cluster: dict[str, list[str]] = {}
         for task, worker in zip(self._tasks, workers, strict=True):
             port = worker.receive(_START_SECONDS)["port"]

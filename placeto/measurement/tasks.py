@@ -1,52 +1,81 @@
-"""The processes that a cluster's devices need on this machine."""
-
-from __future__ import annotations
+"""The processes that a cluster's devices need here, and keeping them to cores and memory."""
 
 import os
-from collections.abc import Iterator, Sequence
+import resource
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
+from placeto.cluster import Cluster
+from placeto.placement.placed_graph import ORDERED, check_order
 from placeto.support.errors import PlacetoError
 
-if TYPE_CHECKING:
-    from placeto.cluster import Cluster
+
+@dataclass(frozen=True)
+class RuntimeSettings:
+    """How placements are run; by default so that a step runs as it was simulated.
+
+    What each setting is worth is in docs/results/measured.md.
+
+    Attributes:
+        order: of each device's ops: `fifo`, the simulated one, or `none`, the runtime's own.
+        keeps_memory: whether processes of CPUs keep freed memory for the next allocation.
+        serving_threads: inter-op threads of a process beyond its cores. A tensor is asked for, and
+            sent, in such a thread: with none to spare it waits until an op has ended.
+
+    Raises:
+        PlacetoError: an unknown order, or a negative number of threads.
+    """
+
+    order: str = ORDERED
+    keeps_memory: bool = True
+    serving_threads: int = 3
+
+    def __post_init__(self) -> None:
+        check_order(self.order)
+        if self.serving_threads < 0:
+            raise PlacetoError(
+                f"serving_threads is {self.serving_threads}, expected a number from 0"
+            )
+
+    def environment(self, *, on_cpus: bool) -> dict[str, str]:
+        """What a process needs in its environment before it starts.
+
+        TensorFlow's wheel brings no malloc of its own: a CPU's tensors are glibc's (2.21:
+        libtensorflow_framework.so.2 wants `posix_memalign@GLIBC_2.2.5`). By default glibc has an
+        arena a thread, maps large blocks and unmaps them when they are freed, and gives the end of
+        its heap back: a step faults the same pages in again and again. The memory of devices that
+        are not CPUs is not malloc's.
+        """
+        if not (self.keeps_memory and on_cpus):
+            return {}
+        return {
+            "MALLOC_ARENA_MAX": "1",
+            # No block is mapped. The highest MALLOC_MMAP_THRESHOLD_ that glibc takes, 32 MiB,
+            # leaves out larger tensors: an RNNLM's step with weights of 33 MB then faults 243,000
+            # pages and takes 3.0 s; where no block is mapped, 4,000 pages and 2.3 s.
+            "MALLOC_MMAP_MAX_": "0",
+            "MALLOC_TRIM_THRESHOLD_": str(16 * 2**30),
+        }
 
 
 @dataclass(frozen=True)
 class Task:
-    """One process that runs devices.
-
-    Attributes:
-        job: of TensorFlow's cluster.
-        number: of the task in its job.
-        cores: those that the process is pinned to; None if it is not.
-        num_cores: threads that it is given.
-        num_cpu_devices: CPU devices in it.
-        memory_bytes: of its devices together; None where some are not CPUs, whose own memory
-            limits them.
-    """
+    """One process that runs devices: a task of TensorFlow's cluster, numbered in its job."""
 
     job: str
     number: int
-    cores: tuple[int, ...] | None
-    num_cores: int
+    cores: tuple[int, ...] | None  # those that the process is pinned to; None if it is not
+    num_cores: int  # threads that it is given
     num_cpu_devices: int
+    # Of its devices together; None where some are not CPUs, whose own memory limits them.
     memory_bytes: int | None
 
     @property
     def name(self) -> str:
         """What it is called in messages."""
         return f"{self.job} {self.number}"
-
-    def settings(self) -> dict[str, Any]:
-        """What its process has to know of it."""
-        return {
-            "cores": None if self.cores is None else list(self.cores),
-            "num_cores": self.num_cores,
-            "num_cpu_devices": self.num_cpu_devices,
-            "memory_bytes": self.memory_bytes,
-        }
 
 
 def tasks_of(cluster: Cluster) -> tuple[Task, ...]:
@@ -73,23 +102,46 @@ def tasks_of(cluster: Cluster) -> tuple[Task, ...]:
             if (name.job, name.task) == (job, number)
         ]
         cpus = [name.index for name, _ in members if name.type == "CPU"]
-        cores = _take(free, [device.cores for _, device in members])
-        tasks.append(
-            Task(
-                job,
-                number,
-                cores,
-                len(cores or available),
-                max(cpus, default=0) + 1,
-                sum(device.memory_bytes for _, device in members)
-                if len(cpus) == len(members)
-                else None,
-            )
-        )
+        counts = [device.cores for _, device in members]
+        cores = None if None in counts else tuple(islice(free, sum(filter(None, counts))))
+        memory = sum(device.memory_bytes for _, device in members)
+        limit = memory if len(cpus) == len(members) else None
+        num_cores, num_cpus = len(cores or available), max(cpus, default=0) + 1
+        tasks.append(Task(job, number, cores, num_cores, num_cpus, limit))
     return tuple(sorted(tasks, key=lambda task: (task.job, task.number)))
 
 
-def _take(free: Iterator[int], counts: Sequence[int | None]) -> tuple[int, ...] | None:
-    if None in counts:
-        return None
-    return tuple(next(free) for count in counts for _ in range(count or 0))
+def pin(cores: list[int] | None) -> None:
+    """Pins this process to cores; before TensorFlow is imported, whose threads inherit it."""
+    if cores is not None:
+        os.sched_setaffinity(0, cores)
+
+
+def limit_memory(num_bytes: int | None) -> None:
+    """Lets this process have that many bytes beyond what it has.
+
+    An allocation beyond that fails, as it would on a device of that size. The limit is on private
+    writable memory (RLIMIT_DATA), not on what is mapped without being used.
+    """
+    if num_bytes is None:
+        return
+    lines = Path("/proc/self/status").read_text().splitlines()
+    used = next(int(line.split()[1]) for line in lines if line.startswith("VmData:")) * 1024
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = used + num_bytes
+    if hard == resource.RLIM_INFINITY or wanted < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+
+
+def process_config(settings: dict[str, Any]) -> Any:
+    """A ConfigProto with as many threads as cores, and more that serve tensors meanwhile.
+
+    The settings are those of a `Task`, and `serving_threads`.
+    """
+    from tensorflow.core.protobuf.config_pb2 import ConfigProto
+
+    return ConfigProto(
+        intra_op_parallelism_threads=settings["num_cores"],
+        inter_op_parallelism_threads=settings["num_cores"] + settings["serving_threads"],
+        device_count={"CPU": settings["num_cpu_devices"]},
+    )

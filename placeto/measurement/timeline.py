@@ -1,20 +1,13 @@
 """A measured step beside the simulated one, as Chrome-trace JSON (https://ui.perfetto.dev)."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from placeto.measurement.trace import read_trace
+from placeto.measurement.measured import Measurement
+from placeto.measurement.trace import Trace, read_trace
+from placeto.problem import PlacementProblem
+from placeto.simulation import Schedule
 from placeto.simulation.timeline import Event, span, timeline, track_names
-from placeto.support.files import write_json
-
-if TYPE_CHECKING:
-    from placeto.measurement.measured import Measurement
-    from placeto.measurement.trace import OpRun, Received, Trace
-    from placeto.problem import PlacementProblem
-    from placeto.simulation import Schedule
 
 DEVICES, CHANNELS = 3, 4
 
@@ -45,82 +38,56 @@ def side_by_side(
             event["args"] = {"name": f"simulated {event['args']['name']}"}
     names = [str(device) for device in problem.cluster.tensorflow_devices()]
     trace = read_trace(measurement.traces[-1], names)
-    document["traceEvents"] += measured_events(problem, trace)
-    ends = [run.end for run in trace.ops] + [each.end for each in trace.received]
+    document["traceEvents"] += _measured_events(problem, trace)
     document["otherData"] |= {
         "measured_step_seconds": measurement.step_time,
-        "traced_step_seconds": max(ends),
+        "traced_step_seconds": trace.seconds,
     }
     return document
 
 
-def save_side_by_side(
-    problem: PlacementProblem, schedule: Schedule, measurement: Measurement, path: str | Path
-) -> None:
-    """Writes both steps as a Chrome-trace file (`.json` or `.json.gz`).
-
-    Raises:
-        PlacetoError: see `side_by_side`, or the file cannot be written.
-    """
-    write_json(path, side_by_side(problem, schedule, measurement))
-
-
-def measured_events(problem: PlacementProblem, trace: Trace) -> list[Event]:
-    """The events of a measured step; see `side_by_side`."""
+def _measured_events(problem: PlacementProblem, trace: Trace) -> list[Event]:
     devices = [device.name for device in problem.cluster.devices]
     channels = [channel.name for channel in problem.cluster.channels]
-    between = problem.cluster.channel_between
-    on_devices = [
-        (run.device, _op_event(problem, number, run)) for number, run in _known(problem, trace.ops)
-    ]
-    on_channels = [
-        (int(between[each.source, each.destination]), _received_event(devices, each))
-        for each in trace.received
-    ]
-    return [
-        *_laid_out(DEVICES, "measured devices", devices, on_devices),
-        *_laid_out(CHANNELS, "measured channels", channels, on_channels),
-    ]
-
-
-def _known(problem: PlacementProblem, runs: Sequence[OpRun]) -> Iterator[tuple[int | None, OpRun]]:
     numbers = {name: number for number, name in enumerate(problem.graph.op_names)}
-    return ((numbers.get(run.op), run) for run in runs)
-
-
-def _op_event(problem: PlacementProblem, number: int | None, run: OpRun) -> Event:
-    args: dict[str, Any] = {"kernel_us": round(run.seconds * 1e6, 3)}
-    if number is not None:  # else the runtime has added it
-        args |= {"op": number, "group": int(problem.op_group[number])}
-    event = span(DEVICES, run.device, run.op, run.begin, run.end)
-    return event | {"cat": run.type, "args": args}
-
-
-def _received_event(devices: Sequence[str], each: Received) -> Event:
-    args = {
-        "producer": each.producer,
-        "bytes": each.num_bytes,
-        "source": devices[each.source],
-        "destinations": [devices[each.destination]],
-    }
-    event = span(CHANNELS, 0, each.producer, each.begin, each.end)
-    return event | {"cat": "transfer", "args": args}
+    ops = []
+    for run in trace.ops:
+        args: dict[str, Any] = {"kernel_us": round(run.seconds * 1e6, 3)}
+        if (number := numbers.get(run.op)) is not None:  # else the runtime has added it
+            args |= {"op": number, "group": int(problem.op_group[number])}
+        event = span(DEVICES, run.device, run.op, run.begin, run.end)
+        ops.append(event | {"cat": run.type, "args": args})
+    transfers = []
+    for each in trace.received:
+        channel = int(problem.cluster.channel_between[each.source, each.destination])
+        args = {
+            "producer": each.producer,
+            "bytes": each.num_bytes,
+            "source": devices[each.source],
+            "destinations": [devices[each.destination]],
+        }
+        event = span(CHANNELS, channel, each.producer, each.begin, each.end)
+        transfers.append(event | {"cat": "transfer", "args": args})
+    return [
+        *_laid_out(DEVICES, "measured devices", devices, ops),
+        *_laid_out(CHANNELS, "measured channels", channels, transfers),
+    ]
 
 
 def _laid_out(
-    process: int, title: str, names: Sequence[str], events: Sequence[tuple[int, Event]]
+    process: int, title: str, names: Sequence[str], events: Sequence[Event]
 ) -> list[Event]:
-    """Events on threads, so that none overlap; each has the number of its first thread."""
+    """Events on further threads where they would overlap on the ones that they are on."""
     tracks = list(names)
     # Of each device or channel its threads, each with the instant from which it is free.
     free: list[list[tuple[int, float]]] = [[(number, 0.0)] for number in range(len(names))]
     placed = []
-    for number, event in sorted(events, key=lambda each: each[1]["ts"]):
-        lanes = free[number]
+    for event in sorted(events, key=lambda each: each["ts"]):
+        lanes = free[event["tid"]]
         lane = next((i for i, (_, end) in enumerate(lanes) if end <= event["ts"]), len(lanes))
         if lane == len(lanes):
             lanes.append((len(tracks), 0.0))
-            tracks.append(f"{names[number]} ({lane + 1})")
+            tracks.append(f"{names[event['tid']]} ({lane + 1})")
         thread = lanes[lane][0]
         lanes[lane] = (thread, event["ts"] + event.get("dur", 0.0))
         placed.append(event | {"tid": thread})

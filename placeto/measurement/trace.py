@@ -8,7 +8,7 @@ TensorFlow's executor notes four instants of an op (NodeExecStats): the executor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from placeto.extraction.quiet import import_tensorflow
 from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
-    from tensorflow.core.framework.step_stats_pb2 import NodeExecStats, StepStats
+    from tensorflow.core.framework.step_stats_pb2 import NodeExecStats
 
 # What carries a tensor within the runtime: its time is that of waiting, and its name its own.
 _CARRIES = re.compile(r" = _(Host)?(Send|Recv)\(")
@@ -26,57 +26,39 @@ _STREAMS = "/stream:all"
 
 @dataclass(frozen=True)
 class OpRun:
-    """One run of an op on a device.
-
-    Attributes:
-        op: its name.
-        type: of the op that ran, such as `Relu`; TensorFlow may have put in one of its own.
-        device: its number.
-        begin: seconds since the step's first event, when the executor took it up.
-        end: seconds, when its outputs were stored.
-        seconds: what its kernel took.
-    """
+    """One run of an op on a device; instants are seconds since the step's first event."""
 
     op: str
-    type: str
+    type: str  # of the op that ran, such as `Relu`; TensorFlow may have put in one of its own
     device: int
-    begin: float
-    end: float
-    seconds: float
+    begin: float  # when the executor took it up
+    end: float  # when its outputs were stored
+    seconds: float  # what its kernel took
 
 
 @dataclass(frozen=True)
 class Received:
-    """One tensor that came from another process.
+    """One tensor that came from another process; instants are as those of an `OpRun`."""
 
-    Attributes:
-        producer: name of the op whose output it is.
-        source: number of the device it came from.
-        destination: number of the device that it came to.
-        num_bytes: as sent.
-        begin: seconds since the step's first event, when the sender had it.
-        end: seconds, when it was there.
-    """
-
-    producer: str
-    source: int
-    destination: int
+    producer: str  # the op whose output it is
+    source: int  # device
+    destination: int  # device
     num_bytes: int
-    begin: float
-    end: float
+    begin: float  # when the sender had it
+    end: float  # when it was there
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A traced step.
+    """A traced step: runs of ops, of those that the runtime added too, and tensors; by `begin`."""
 
-    Attributes:
-        ops: runs of ops, by `begin`; those of ops which the runtime added are among them.
-        received: tensors, by `begin`.
-    """
+    ops: Sequence[OpRun]
+    received: Sequence[Received]
 
-    ops: tuple[OpRun, ...]
-    received: tuple[Received, ...]
+    @property
+    def seconds(self) -> float:
+        """From the step's first event to its last."""
+        return max([run.end for run in self.ops] + [each.end for each in self.received])
 
 
 def read_trace(data: bytes, devices: Sequence[str]) -> Trace:
@@ -98,85 +80,54 @@ def read_trace(data: bytes, devices: Sequence[str]) -> Trace:
     from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
     try:
-        stats = RunMetadata.FromString(data).step_stats
+        stats = RunMetadata.FromString(data).step_stats.dev_stats
     except DecodeError as error:
         raise PlacetoError(f"trace: not a RunMetadata: {error}") from error
     numbers = {name: number for number, name in enumerate(devices)}
-    for each in stats.dev_stats:
-        if each.device.endswith(_STREAMS):
-            each.device = _whole_name(each.device, devices)
-    starts = [_begin(node) for each in stats.dev_stats for node in each.node_stats]
+    entries = [(_whole_name(each.device, devices), each.node_stats) for each in stats]
+    streamed = {name.removesuffix(_STREAMS) for name, _ in entries if name.endswith(_STREAMS)}
+    starts = [_nanoseconds(node, "all_start") for _, nodes in entries for node in nodes]
     first = min(starts, default=0)
-    ops = sorted(_ops(stats, numbers, first), key=lambda run: run.begin)
-    if not ops:
-        found = ", ".join(sorted({each.device for each in stats.dev_stats})) or "none"
-        raise PlacetoError(f"trace: no op ran on {', '.join(devices)}; devices in it: {found}")
-    received = sorted(_received(stats, numbers, first), key=lambda each: each.begin)
-    return Trace(tuple(ops), tuple(received))
-
-
-def _whole_name(stream: str, devices: Sequence[str]) -> str:
-    """The name of a stream with the job and task of the one device that it can be of."""
-    short = stream.removesuffix(_STREAMS)
-    whole = [name for name in devices if name.endswith(short)]
-    return f"{whole[0]}{_STREAMS}" if len(whole) == 1 else stream
-
-
-def _ops(stats: StepStats, numbers: dict[str, int], first: int) -> Iterator[OpRun]:
-    streamed = {
-        each.device.removesuffix(_STREAMS)
-        for each in stats.dev_stats
-        if each.device.endswith(_STREAMS)
-    }
-    for each in stats.dev_stats:
-        name = each.device.removesuffix(_STREAMS)
-        if name not in numbers or (name in streamed and name == each.device):
-            continue
-        for node in each.node_stats:
+    ops, received = [], []
+    for name, nodes in entries:
+        # Of a device that has streams the executor's own entries are left out.
+        device = None if name in streamed else numbers.get(name.removesuffix(_STREAMS))
+        for node in nodes:
             label = node.timeline_label
-            if _RECEIVED.search(label) or _CARRIES.search(label) or node.node_name == "_SOURCE":
-                continue
-            begin = _begin(node) - first
-            kernel = _relative(node, "op_end") - _relative(node, "op_start")
-            yield OpRun(
+            begin = _nanoseconds(node, "all_start") - first
+            span = begin * 1e-9, (begin + _nanoseconds(node, "all_end_rel")) * 1e-9
+            if match := _RECEIVED.search(label):
+                if match["source"] in numbers and match["to"] in numbers:
+                    # The label rounds it to a tenth of a megabyte.
+                    num_bytes = sum(
+                        slot.tensor_description.allocation_description.requested_bytes
+                        for slot in node.output
+                    )
+                    ends = numbers[match["source"]], numbers[match["to"]]
+                    received.append(Received(match["name"], *ends, num_bytes, *span))
+            elif device is not None and not _CARRIES.search(label) and node.node_name != "_SOURCE":
+                kernel = _nanoseconds(node, "op_end_rel") - _nanoseconds(node, "op_start_rel")
                 # The GPU's own entries are called `op:type`; no op's name has a colon.
-                node.node_name.partition(":")[0],
-                label.partition(" = ")[2].partition("(")[0],
-                numbers[name],
-                begin * 1e-9,
-                (begin + _relative(node, "all_end")) * 1e-9,
-                max(kernel, 0) * 1e-9,
-            )
+                op = node.node_name.partition(":")[0]
+                kind = label.partition(" = ")[2].partition("(")[0]
+                ops.append(OpRun(op, kind, device, *span, max(kernel, 0) * 1e-9))
+    if not ops:
+        found = ", ".join(sorted({name for name, _ in entries})) or "none"
+        raise PlacetoError(f"trace: no op ran on {', '.join(devices)}; devices in it: {found}")
+    return Trace(
+        sorted(ops, key=lambda run: run.begin), sorted(received, key=lambda each: each.begin)
+    )
 
 
-def _received(stats: StepStats, numbers: dict[str, int], first: int) -> Iterator[Received]:
-    for each in stats.dev_stats:
-        for node in each.node_stats:
-            match = _RECEIVED.search(node.timeline_label)
-            if match is None or match["source"] not in numbers or match["to"] not in numbers:
-                continue
-            begin = _begin(node) - first
-            end = begin + _relative(node, "all_end")
-            yield Received(
-                match["name"],
-                numbers[match["source"]],
-                numbers[match["to"]],
-                # The label rounds it to a tenth of a megabyte.
-                sum(
-                    slot.tensor_description.allocation_description.requested_bytes
-                    for slot in node.output
-                ),
-                begin * 1e-9,
-                end * 1e-9,
-            )
+def _whole_name(device: str, devices: Sequence[str]) -> str:
+    """The name of a stream with the job and task of the one device that it can be of."""
+    if not device.endswith(_STREAMS):
+        return device
+    whole = [name for name in devices if name.endswith(device.removesuffix(_STREAMS))]
+    return f"{whole[0]}{_STREAMS}" if len(whole) == 1 else device
 
 
-def _begin(node: NodeExecStats) -> int:
-    # In nanoseconds, which a float of seconds since 1970 could not tell apart. Some parts of the
-    # runtime give microseconds alone.
-    return int(node.all_start_nanos or node.all_start_micros * 1000)
-
-
-def _relative(node: NodeExecStats, instant: str) -> int:
-    nanoseconds = getattr(node, f"{instant}_rel_nanos")
-    return int(nanoseconds or getattr(node, f"{instant}_rel_micros") * 1000)
+def _nanoseconds(node: NodeExecStats, instant: str) -> int:
+    # A float of seconds since 1970 could not tell them apart. Some parts of the runtime give
+    # microseconds alone.
+    return int(getattr(node, f"{instant}_nanos") or getattr(node, f"{instant}_micros") * 1000)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from placeto.models.choices import masked
+from placeto.models.network import masked
 
 TANH_CONSTANT = 5.0
 TEMPERATURE = 10.0
@@ -14,17 +14,11 @@ State = tuple[Tensor, Tensor]
 
 
 class Memory(NamedTuple):
-    """What the encoder says of a sequence's members.
+    """What the encoder says of a sequence's members."""
 
-    Attributes:
-        outputs: (steps, batch, 2 * width) its outputs.
-        rows: (batch, steps, 2 * width) the same; once where they are the same for the whole batch.
-        keys: (batch, 2 * width, steps) what the decoder's outputs are matched with, as `rows`.
-    """
-
-    outputs: Tensor
-    rows: Tensor
-    keys: Tensor
+    outputs: Tensor  # (steps, batch, 2 * width)
+    rows: Tensor  # (batch, steps, 2 * width) the same; once where the whole batch has the same
+    keys: Tensor  # (batch, 2 * width, steps) what the decoder's outputs are matched with, as `rows`
 
 
 class Seq2Seq(nn.Module):
@@ -45,7 +39,8 @@ class Seq2Seq(nn.Module):
     al. 2016, arXiv:1611.09940).
 
     Shapes:
-        inputs: x (steps, batch, inputs), allowed (steps, batch, num_devices)
+        inputs: x (steps, batch, inputs), allowed (steps, batch, num_devices) where each member may
+            be, devices (steps, batch) that were chosen
         output: (steps, batch, num_devices) log-probabilities
     """
 
@@ -58,13 +53,7 @@ class Seq2Seq(nn.Module):
         self.head = nn.Linear(4 * width, num_devices)
 
     def forward(self, x: Tensor, allowed: Tensor, devices: Tensor) -> Tensor:
-        """Log-probabilities of each step's devices, given those chosen before it.
-
-        Args:
-            x: (steps, batch, inputs) what is known of each member.
-            allowed: (steps, batch, num_devices) which devices it may have.
-            devices: (steps, batch) which it was given.
-        """
+        """Log-probabilities of each step's devices, given those chosen before it."""
         memory, state = self._encode(x, devices.shape[1])
         none = torch.full_like(devices[:1], self.devices.num_embeddings - 1)
         previous = torch.cat([none, devices[:-1]])
@@ -73,13 +62,7 @@ class Seq2Seq(nn.Module):
 
     @torch.no_grad()
     def draw(self, x: Tensor, allowed: Tensor, noise: Tensor) -> Tensor:
-        """(steps, batch) devices, each the largest of its logits with noise.
-
-        Args:
-            x: (steps, batch, inputs) what is known of each member.
-            allowed: (steps, batch, num_devices) which devices it may have.
-            noise: (steps, batch, num_devices) Gumbel noise for draws; 0 for the likeliest.
-        """
+        """(steps, batch) devices, each the largest of its logits with noise of their shape."""
         batch = noise.shape[1]
         memory, state = self._encode(x, batch)
         device = torch.full((1, batch), self.devices.num_embeddings - 1)
@@ -101,7 +84,7 @@ class Seq2Seq(nn.Module):
     def _decode(
         self, memory: Memory, members: Tensor, previous: Tensor, state: State
     ) -> tuple[Tensor, State]:
-        """Logits of some successive steps, and the state after them.
+        """Logits of n successive steps, and the state after them.
 
         Args:
             memory: of all members.

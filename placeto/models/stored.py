@@ -5,6 +5,7 @@ import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
 from safetensors import SafetensorError
@@ -45,17 +46,11 @@ class PolicyDocument(Document, kw_only=True):
 
 @dataclass(frozen=True, eq=False)
 class StoredPolicy:
-    """What the files of a policy hold.
+    """What the files of a policy hold."""
 
-    Attributes:
-        source: where it was read from.
-        card: what `policy.json` says: the shape, what it was trained on, its results.
-        arrays: the weights, by name.
-    """
-
-    source: str
-    card: dict[str, Any]
-    arrays: dict[str, Features]
+    source: str  # where it was read from
+    card: dict[str, Any]  # `policy.json`: the shape, what it was trained on, its results
+    arrays: dict[str, Features]  # the weights, by name
 
     @property
     def agent(self) -> str:
@@ -79,7 +74,17 @@ def read_policy(source: str | Path) -> StoredPolicy:
     Raises:
         PlacetoError: neither, or the files are broken.
     """
-    card_path, weights_path = _paths(source)
+    folder, known = Path(source), bundled_policies()
+    if str(source) in known:
+        card_path = bundle.FOLDERS["policies"] / f"{source}.json"
+        weights_path = card_path.with_suffix(".safetensors")
+    elif os.path.isdir(folder):  # unlike Path.is_dir, False for a name that no folder can have
+        card_path, weights_path = folder / "policy.json", folder / "policy.safetensors"
+    else:
+        raise PlacetoError(
+            f"{source}: no run directory, and no bundled policy; bundled policies: "
+            f"{', '.join(known) or 'none'}"
+        )
     card = read_json(card_path)
     check_format(card, POLICY_FORMAT, POLICY_VERSION, str(card_path))
     kind = from_value(card, PolicyDocument, str(card_path)).policy.get("kind")
@@ -98,10 +103,10 @@ def read_policy(source: str | Path) -> StoredPolicy:
 
 
 def save_policy(directory: Path, policy: "Network", card: dict[str, Any]) -> None:
-    """Writes `policy.safetensors` and, after it, `policy.json`.
+    """Writes `policy.safetensors` and, after it, `policy.json` into an existing folder.
 
     Args:
-        directory: an existing folder.
+        directory: the folder.
         policy: whose weights are written.
         card: what else the JSON says: graphs, cluster, training.
     """
@@ -130,50 +135,35 @@ def load_policy(source: str | Path) -> "Network":
 
 
 def _network(stored: StoredPolicy) -> "Network":
-    load_network = find_agent(stored.agent).load
-    if load_network is None:
+    policy = find_agent(stored.agent).policy
+    if policy is None:
         raise PlacetoError(
             f"{stored.source}: a policy of {stored.agent} is for the graph that it was trained on"
         )
-    return load_network(stored)
+    network: Network = resolve_name(policy).of(stored)
+    return network
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A policy and how it was trained.
-
-    Attributes:
-        policy: the network.
-        config: how it was trained; how its episodes run.
-        card: `policy.json`.
-    """
+    """A policy and how it was trained."""
 
     policy: "Network"
-    config: LearningConfig
-    card: dict[str, Any]
+    config: LearningConfig  # how it was trained; how its episodes run
+    card: dict[str, Any]  # `policy.json`
 
     @property
     def agent(self) -> AgentKind:
         """Whose policy it is."""
         return find_agent(self.policy.agent)
 
-    @property
-    def graphs(self) -> set[str]:
-        """Names of the graphs that it was trained on."""
-        return {row["graph"] for row in self.card["problems"]}
-
-    @property
-    def clusters(self) -> set[str]:
-        """Names of the clusters that it was trained on."""
-        return {row["cluster"] for row in self.card["problems"]}
+    def trained_on(self, key: str) -> set[str]:
+        """Names of each `graph`, or `cluster`, that it was trained on."""
+        return {row[key] for row in self.card["problems"]}
 
 
 def check_shape(trained: Trained, needs: Mapping[str, Any], problem: PlacementProblem) -> None:
-    """Makes sure that a policy's network is as a problem needs it.
-
-    Raises:
-        PlacetoError: it is not.
-    """
+    """Raises a `PlacetoError` if a policy's network is not as a problem needs it."""
     has = trained.policy.config.to_document()
     for key, needed in needs.items():
         if has.get(key) != needed:
@@ -184,14 +174,7 @@ def check_shape(trained: Trained, needs: Mapping[str, Any], problem: PlacementPr
 
 
 def load_trained(source: str | Path) -> Trained:
-    """Reads a policy with its card.
-
-    Args:
-        source: a run directory, or the name of a policy that ships with the package.
-
-    Raises:
-        PlacetoError: files are missing, broken, or do not fit together.
-    """
+    """Reads a policy with its card; see `load_policy`."""
     stored = read_policy(source)
     policy, card = _network(stored), stored.card
     for key in ("training", "problems"):
@@ -203,16 +186,3 @@ def load_trained(source: str | Path) -> Trained:
         raise PlacetoError(
             f"{source}: training in policy.json is not the settings of a run: {error}"
         ) from error
-
-
-def _paths(source: str | Path) -> tuple[Path, Path]:
-    folder, known = Path(source), bundled_policies()
-    if str(source) in known:
-        card = bundle.FOLDERS["policies"] / f"{source}.json"
-        return card, card.with_suffix(".safetensors")
-    if os.path.isdir(folder):  # unlike Path.is_dir, False for a name that no folder can have
-        return folder / "policy.json", folder / "policy.safetensors"
-    raise PlacetoError(
-        f"{source}: no run directory, and no bundled policy; bundled policies: "
-        f"{', '.join(known) or 'none'}"
-    )

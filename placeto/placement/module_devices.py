@@ -1,8 +1,9 @@
 """Placements of PyTorch modules as maps from modules to devices."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
@@ -40,43 +41,42 @@ def device_map(
         PlacetoError: the graph is of no PyTorch module, a device has no name, two have the same,
             or a module is split between devices that must be whole.
     """
-    modules = _modules(problem.graph)
-    known = torch_devices(problem.cluster, names or {})
-    tree = _tree(modules, devices[problem.op_group].tolist())
-    found = dict(_mapped(tree, modules.whole, problem))
-    mapped: dict[str, TorchDevice] = {}
-    for path, device in found.items():
-        name = problem.cluster.devices[device].name
-        if name not in known:
-            raise PlacetoError(_nameless(name))
-        mapped[path] = known[name]
-    used = {problem.cluster.devices[device].name for device in set(found.values())}
-    _check_apart(problem.cluster, {name: known[name] for name in used})
-    return mapped
+    meta = _modules(problem.graph)
+    known = torch_devices(problem.cluster, names)
+    root = _tree(problem, meta, devices[problem.op_group].tolist())
+    found = dict(_mapped(root, meta.get("together") == "modules", problem))
+    named = _named(problem.cluster, dict.fromkeys(found.values()), known)
+    return {path: named[device] for path, device in found.items()}
 
 
 def check_device_map(problem: PlacementProblem) -> None:
-    """Makes sure, before a placement is searched for, that modules and devices have names.
-
-    Raises:
-        PlacetoError: the graph is of no PyTorch module, a device has no name in PyTorch, or two
-            have the same.
-    """
+    """Raises what `device_map` would for any placement, before one is searched for."""
     _modules(problem.graph)
-    known = torch_devices(problem.cluster)
-    for device in problem.cluster.devices:
-        if device.name not in known:
-            raise PlacetoError(_nameless(device.name))
-    _check_apart(problem.cluster, known)
+    cluster = problem.cluster
+    _named(cluster, range(cluster.num_devices), torch_devices(cluster))
 
 
-def _check_apart(cluster: Cluster, known: Mapping[str, TorchDevice]) -> None:
-    names = list(known.values())
+def _named(
+    cluster: Cluster, devices: Iterable[int], known: Mapping[str, TorchDevice]
+) -> dict[int, TorchDevice]:
+    """PyTorch's names of devices, of which each must have one, and another than the others."""
+    named: dict[int, TorchDevice] = {}
+    for number in devices:
+        name = cluster.devices[number].name
+        if name not in known:
+            raise PlacetoError(
+                f"device {name!r} has no name in PyTorch; call it so in the cluster file (cuda:0, "
+                "cpu), give it a `tensorflow` name such as /device:GPU:0, or call "
+                f"device_map(…, names={{{name!r}: 'cuda:0'}})"
+            )
+        named[number] = known[name]
+    names = list(named.values())
     if twice := sorted({str(name) for name in names if names.count(name) > 1}):
         raise PlacetoError(
             f"cluster {cluster.name!r}: several devices have one name in PyTorch "
             f"({', '.join(twice)}); give each its own, such as gpu0=cuda:0"
         )
+    return named
 
 
 def torch_devices(
@@ -84,13 +84,8 @@ def torch_devices(
 ) -> dict[str, TorchDevice]:
     """PyTorch's names of a cluster's devices, of those that have one.
 
-    Args:
-        cluster: devices with a name of PyTorch's keep it; other GPUs are numbered as in their
-            `tensorflow` names.
-        names: device -> name, which come first.
-
-    Raises:
-        PlacetoError: a name for a device that is not there.
+    Those given, device -> name, come first (`PlacetoError` if there is no such device). Devices
+    with a name of PyTorch's keep it; other GPUs are numbered as in their `tensorflow` names.
     """
     found: dict[str, TorchDevice] = {}
     for device in cluster.devices:
@@ -104,21 +99,6 @@ def torch_devices(
     return found | dict(names or {})
 
 
-@dataclass(frozen=True)
-class _Modules:
-    """What a graph's meta says of modules.
-
-    Attributes:
-        paths: (num_ops,) module of each op; None for none.
-        states: (num_ops,) names of the parameter or buffer that an op is; none for others.
-        whole: whether ops of one whole module share a device in every placement.
-    """
-
-    paths: Sequence[str | None]
-    states: Sequence[Sequence[str]]
-    whole: bool
-
-
 @dataclass
 class _Module:
     """A module: the devices of what it computes, of what it holds, and of what is inside of it."""
@@ -128,17 +108,25 @@ class _Module:
     states: dict[str, int] = field(default_factory=dict)
     children: dict[str, "_Module"] = field(default_factory=dict)
 
-    def child(self, name: str) -> "_Module":
-        path = f"{self.path}.{name}" if self.path else name
-        return self.children.setdefault(name, _Module(path))
-
     def all_devices(self) -> set[int]:
-        return self.ops.union(
-            self.states.values(), *(child.all_devices() for child in self.children.values())
-        )
+        inside = (child.all_devices() for child in self.children.values())
+        return self.ops.union(self.states.values(), *inside)
+
+    def find(self, path: str) -> "_Module":
+        found = self
+        for name in path.split(".") if path else ():
+            below = f"{found.path}.{name}" if found.path else name
+            found = found.children.setdefault(name, _Module(below))
+        return found
 
 
-def _modules(graph: ComputationGraph) -> _Modules:
+def _modules(graph: ComputationGraph) -> Mapping[str, Any]:
+    """What a graph's meta says of modules.
+
+    `modules` has the path of each op's module, None for none; `states` the names of the parameters
+    or buffers that an op is, for ops that are any; `together` is "modules" where the ops of a whole
+    module share a device in every placement.
+    """
     meta = graph.meta.get("pytorch")
     if not isinstance(meta, Mapping):
         raise PlacetoError(
@@ -148,35 +136,18 @@ def _modules(graph: ComputationGraph) -> _Modules:
     paths, states = meta.get("modules"), meta.get("states")
     if not isinstance(paths, list) or len(paths) != graph.num_ops or not isinstance(states, dict):
         raise PlacetoError(f"graph {graph.name!r}: meta.pytorch is not of its {graph.num_ops} ops")
-    return _Modules(
-        paths=paths,
-        states=[states.get(name, ()) for name in graph.op_names],
-        whole=meta.get("together") == "modules",
-    )
+    return meta
 
 
-def _tree(modules: _Modules, devices: Sequence[int]) -> _Module:
+def _tree(problem: PlacementProblem, meta: Mapping[str, Any], devices: Sequence[int]) -> _Module:
     root = _Module("")
-    for path, names, device in zip(modules.paths, modules.states, devices, strict=True):
+    for op, path, device in zip(problem.graph.op_names, meta["modules"], devices, strict=True):
+        names = meta["states"].get(op, ())
         for name in names:
             owner, _, last = name.rpartition(".")
-            _find(root, owner).states[last] = device
+            root.find(owner).states[last] = device
         if path is not None and not names:
-            _find(root, path).ops.add(device)
-    return root
-
-
-def _nameless(device: str) -> str:
-    return (
-        f"device {device!r} has no name in PyTorch; call it so in the cluster file (cuda:0, cpu), "
-        "give it a `tensorflow` name such as /device:GPU:0, or call "
-        f"device_map(…, names={{{device!r}: 'cuda:0'}})"
-    )
-
-
-def _find(root: _Module, path: str) -> _Module:
-    for name in path.split(".") if path else ():
-        root = root.child(name)
+            root.find(path).ops.add(device)
     return root
 
 

@@ -16,11 +16,7 @@ ORDERED, UNORDERED = ORDERS = ("fifo", "none")
 
 
 def check_order(order: str) -> None:
-    """Refuses what is no order.
-
-    Raises:
-        PlacetoError: it is neither `fifo` nor `none`.
-    """
+    """Raises `PlacetoError` for what is no order."""
     if order not in ORDERS:
         raise PlacetoError(f"order is {order!r}, expected {' or '.join(ORDERS)}")
 
@@ -30,11 +26,7 @@ def placed_graph_def(graph_def: GraphDef, op_devices: Mapping[str, str]) -> Grap
 
     Ops that were not placed, such as initializers, go where the variable is whose handle they
     take, or else with an op that consumes what they produce; what is then left (an op that only
-    waits for others) goes with an op that it waits for.
-
-    Args:
-        graph_def: a GraphDef with the ops that were placed, and maybe others.
-        op_devices: op name -> TensorFlow's name of its device.
+    waits for others) goes with an op that it waits for. Devices have TensorFlow's names.
 
     Raises:
         PlacetoError: the graph lacks an op that was placed.
@@ -43,8 +35,7 @@ def placed_graph_def(graph_def: GraphDef, op_devices: Mapping[str, str]) -> Grap
     placed.CopyFrom(graph_def)
     devices = dict(op_devices)
     names = {node.name for node in placed.node}
-    missing = [name for name in devices if name not in names]
-    if missing:
+    if missing := [name for name in devices if name not in names]:
         raise PlacetoError(
             f"the GraphDef lacks {len(missing)} of {len(devices)} placed ops, such as "
             f"{missing[0]!r}; is it that of another graph?"
@@ -69,12 +60,7 @@ def placed_graph_def(graph_def: GraphDef, op_devices: Mapping[str, str]) -> Grap
 
 
 def add_control_edges(graph_def: GraphDef, edges: Iterable[tuple[str, str]]) -> None:
-    """Lets ops wait for others.
-
-    Args:
-        graph_def: is changed in place.
-        edges: names of ops: which one must end before which other begins.
-    """
+    """Lets ops of a graph wait for others, by name: which must end before which other begins."""
     nodes = {node.name: node for node in graph_def.node}
     for before, after in edges:
         nodes[after].input.append(f"^{before}")

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
+from placeto.grouping import Grouping
 from placeto.placement.module_devices import TorchDevice, device_map
 from placeto.placement.placed_graph import ORDERED, add_control_edges, check_order, placed_graph_def
 from placeto.problem import PlacementProblem
@@ -73,12 +74,8 @@ class Placement:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Placement):
             return NotImplemented
-        return (
-            self.method == other.method
-            and self.seed == other.seed
-            and self.settings == other.settings
-            and np.array_equal(self.devices, other.devices)
-        )
+        mine, theirs = ((each.method, each.seed, each.settings) for each in (self, other))
+        return mine == theirs and np.array_equal(self.devices, other.devices)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -101,23 +98,22 @@ class Placement:
         Args:
             graph_def: what was extracted together with the graph.
             order: `fifo` for control dependencies that let each device take its ops in the
-                simulated order (see `placeto.simulation.control_edges`), `none` for the runtime's
-                own.
+                simulated order (see `control_edges`), `none` for the runtime's own.
 
         Raises:
             PlacetoError: a GraphDef without the graph's ops, a device without a TensorFlow name, or
                 an unknown order.
         """
         check_order(order)
+        graph = self.problem.graph
         names = np.array([str(device) for device in self.problem.cluster.tensorflow_devices()])
         devices = names[self.devices][self.problem.op_group].tolist()
-        op_devices = dict(zip(self.problem.graph.op_names, devices, strict=True))
         try:
-            placed = placed_graph_def(graph_def, op_devices)
+            placed = placed_graph_def(graph_def, dict(zip(graph.op_names, devices, strict=True)))
         except PlacetoError as error:
-            raise PlacetoError(f"graph {self.problem.graph.name!r}: {error}") from error
+            raise PlacetoError(f"graph {graph.name!r}: {error}") from error
         if order == ORDERED:
-            ops = np.array(self.problem.graph.op_names, dtype=object)
+            ops = np.array(graph.op_names, dtype=object)
             schedule = simulate(self.problem, self.devices)
             add_control_edges(placed, ops[control_edges(self.problem, schedule)].tolist())
         return placed
@@ -171,11 +167,6 @@ def load_placement(
     The devices of the ops, by name, are what counts: the file may have been written for another
     grouping of the same ops, or by hand with nothing but `op_devices`.
 
-    Args:
-        path: a placement file.
-        graph: the graph that it places.
-        cluster: the cluster that it names devices of.
-
     Returns:
         The problem with the file's grouping, and (num_groups,) devices.
 
@@ -183,7 +174,7 @@ def load_placement(
         PlacetoError: not a placement file, or ops or devices that do not match.
     """
     document = read_document(Path(path), PlacementDocument, FORMAT, VERSION, str(path))
-    op_devices = document.op_devices
+    op_devices, op_group = document.op_devices, document.op_group
     for name in graph.op_names:
         if name not in op_devices:
             raise PlacetoError(
@@ -199,10 +190,9 @@ def load_placement(
     except PlacetoError as error:
         raise PlacetoError(f"{path}: op_devices: {error}") from error
     device = np.array([by_name[op_devices[name]] for name in graph.op_names])
-    op_group = document.op_group
     try:
-        grouping: Any = "none" if op_group is None else np.array(op_group)
-        problem = PlacementProblem(graph, cluster, grouping=grouping)
+        grouping: Grouping = "none" if op_group is None else np.array(op_group)
+        problem = PlacementProblem(graph, cluster, grouping)
     except ValueError as error:
         raise PlacetoError(f"{path}: op_group: {error}") from error
     devices = np.zeros(problem.num_groups, dtype=np.int64)

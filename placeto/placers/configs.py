@@ -1,19 +1,79 @@
 """How placers are configured, free of torch: the registry shows it before anything is trained."""
 
-from dataclasses import dataclass
-from typing import Literal
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from types import NoneType
+from typing import Any, Literal, get_args, get_type_hints
 
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
-from placeto.placers.settings import Configurable
-from placeto.search.settings import COARSE_GROUPS, NO_POLICY, SearchConfig
+from placeto.search.settings import COARSE_GROUPS, NO_POLICY, SearchConfig, check_least
 from placeto.support.errors import PlacetoError
 
 DEFAULT_POLICY = "placeto"  # of the policies that ship
 
 # Schedules follow the clock, the seed comes of the placer's generator, and no run is left.
 BY_THE_PLACER = ("updates", "seed", "checkpoint_every")
+_NAMES = {bool: "true or false", int: "a whole number", float: "a finite number", NoneType: "none"}
+
+
+@dataclass(frozen=True)
+class Configurable:
+    """The configuration of a placer.
+
+    Attributes:
+        default: a frozen dataclass, whose fields are bool, int, float, None or literal strings.
+        fixed: fields that are no settings: the placer fills them in itself, or has no use for them.
+    """
+
+    default: Any
+    fixed: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Name and default of each setting."""
+        names = (field.name for field in fields(self.default))
+        return {name: getattr(self.default, name) for name in names if name not in self.fixed}
+
+    def configured(self, settings: Mapping[str, object]) -> Any:
+        """The configuration with other settings; `PlacetoError` where these cannot be."""
+        for name, value in settings.items():
+            options = self._options(name)
+            if not any(_is_a(value, option) for option in options):
+                expected = " or ".join(_NAMES.get(option, option) for option in options)
+                raise PlacetoError(f"{name} is {value!r}, expected {expected}")
+        return replace(self.default, **settings)
+
+    def read(self, name: str, text: str) -> object:
+        """A setting's value from text: as its type writes it, else the text itself."""
+        for option in self._options(name):
+            if option is NoneType and text == "none":
+                return None
+            if option is bool and text in ("true", "false"):
+                return text == "true"
+            if option in (int, float):
+                with contextlib.suppress(ValueError):
+                    return option(text)
+        return text
+
+    def _options(self, name: str) -> list[Any]:
+        """Types and strings that a setting's value is one of; `PlacetoError` if it is none."""
+        if name not in self.settings:
+            known = ", ".join(self.settings)
+            raise PlacetoError(f"there is no setting {name!r}; settings: {known}")
+        kind = get_type_hints(type(self.default))[name]
+        return list(get_args(kind)) or [kind]
+
+
+def _is_a(value: object, option: Any) -> bool:
+    if isinstance(option, str):
+        return type(value) is str and value == option
+    if option is float:
+        return type(value) is int or (isinstance(value, float) and math.isfinite(value))
+    return type(value) is option
 
 
 @dataclass(frozen=True)
@@ -65,9 +125,7 @@ class PlacetoPlacerConfig:
     learning_rate: float = 1e-3
 
     def __post_init__(self) -> None:
-        for name, least in (("samples", 0), ("batches", 0), ("coarse_groups", 1)):
-            if getattr(self, name) < least:
-                raise PlacetoError(f"{name} is {getattr(self, name)}, expected {least} or more")
+        check_least(self, samples=0, batches=0, coarse_groups=1)
         if not 0 <= self.fine_tune <= 1:
             raise PlacetoError(f"fine_tune is {self.fine_tune}, expected from 0 to 1")
         if not self.learning_rate > 0:

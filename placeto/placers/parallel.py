@@ -18,15 +18,7 @@ Found = Placement | NotApplicable
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What `place` is asked for.
-
-    Attributes:
-        problem: the graph, its grouping and the cluster.
-        method: a name of the registry.
-        budget_seconds: seconds of search or training.
-        seed: where the placer's random numbers start.
-        settings: what to change in the placer's configuration.
-    """
+    """What `place` is asked for; see there."""
 
     problem: PlacementProblem
     method: str = "auto"
@@ -40,17 +32,14 @@ def place_all(
     workers: int,
     address: str | None = None,
     progress: Progress = silent,
-) -> Generator[tuple[int, Placement | NotApplicable]]:
+) -> Generator[tuple[int, Found]]:
     """Finds placements, several at a time, each on one core.
 
     A worker that dies is replaced, and its search begun again. Where there are fewer cores than
     workers, searches share them, and find less in the same seconds.
 
-    Args:
-        searches: what to find.
-        workers: how many Ray workers.
-        address: of a Ray cluster, or `auto`; None for this machine.
-        progress: told of every search that is over, and of workers that die, in a line.
+    The address is that of a Ray cluster, or `auto`; None is this machine. Every search that is
+    over, and every worker that dies, is told in a line.
 
     Yields:
         The number of each search and its placement, as they are over; `NotApplicable` where its
@@ -74,10 +63,9 @@ def place_all(
         for number, found in crew.map(searches):
             search = searches[number]
             progress(f"{search.method} on {search.problem.graph.name} is over")
-            if isinstance(found, NotApplicable):
-                yield number, found
-            else:
-                yield number, replace(found, problem=search.problem)
+            if not isinstance(found, NotApplicable):
+                found = replace(found, problem=search.problem)
+            yield number, found
 
 
 def searcher(number: int) -> "Callable[[Search], Found]":
@@ -87,13 +75,8 @@ def searcher(number: int) -> "Callable[[Search], Found]":
 
 
 def _found(search: Search) -> Found:
+    budget, seed = search.budget_seconds, search.seed
     try:
-        return place(
-            search.problem,
-            search.method,
-            search.budget_seconds,
-            search.seed,
-            settings=search.settings,
-        )
+        return place(search.problem, search.method, budget, seed, settings=search.settings)
     except NotApplicable as error:
         return error

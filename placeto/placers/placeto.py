@@ -8,22 +8,11 @@ import numpy as np
 
 from placeto.envs.features.pairs import TINY
 from placeto.heuristics.initial import single_devices
+from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.stored import load_policy, load_trained
 from placeto.placers.configs import DEFAULT_POLICY, PlacetoPlacerConfig
+from placeto.search import policy
 from placeto.search.incumbent import Incumbent
-from placeto.search.policy import (
-    FOUR_SWEEPS,
-    LIKELIEST,
-    ReadyFor,
-    Refine,
-    compiled_policy,
-    disturbed,
-    few_groups,
-    offer_drawn,
-    offer_greedy,
-    scattered,
-    stored,
-)
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
@@ -50,27 +39,19 @@ def place_placeto(
     Stützle 2003). A sweep that has begun is ended, whatever the budget. Of many groups, several are
     placed together, and what is found so is refined; see `few_groups`.
 
-    Args:
-        incumbent: what is offered to.
-        rng: draws devices, and the seed of the training.
-        config: settings.
-
-    Raises:
-        PlacetoError: there is no such policy.
+    Raises `PlacetoError` if there is no such policy.
     """
-    ready_for = cache(partial(compiled_policy, stored(config.policy)))
-    with few_groups(incumbent, config.coarse_groups) as (few, refine):
+    ready_for = cache(partial(policy.compiled_policy, policy.stored(config.policy)))
+    with policy.few_groups(incumbent, config.coarse_groups) as (few, refine):
         few.offer_many(single_devices(few.problem))
-        assert few.devices is not None
-        single = few.devices
+        single = few.best
         if few.expired:
             return
-        offer_greedy(few, ready_for(few.problem), single)
+        policy.offer_greedy(few, ready_for(few.problem), single)
         refine(ready_for)
-        _play_drawn(few, single, rng, config, partial(refine, ready_for))
+        _play_drawn(few, ready_for(few.problem), single, rng, config, partial(refine, ready_for))
         if not config.batches and config.fine_tune and not few.expired:
-            learning = _fine_tune(incumbent, few, single, rng, config, refine)
-            incumbent.learning.extend(learning)
+            incumbent.learning += _fine_tune(incumbent, few, single, rng, config, refine)
 
 
 @cache
@@ -82,14 +63,13 @@ def prepare() -> None:
 
 def _play_drawn(
     few: Incumbent,
+    ready: CompiledPolicy,
     single: Ints,
     rng: np.random.Generator,
     config: PlacetoPlacerConfig,
     refine: partial[None],
 ) -> None:
     """Episodes whose devices are drawn, for what of the budget is not to be trained in."""
-    problem = few.problem
-    ready = compiled_policy(stored(config.policy), problem)
     begun = few.seconds
     until = begun + (1 - config.fine_tune) * (few.budget_seconds - begun)
     timed = not config.batches  # a number of batches is told to get the same placement again
@@ -100,10 +80,9 @@ def _play_drawn(
             return
         # In turn from one device, as it has learned, and from the best placement known.
         later = batch % 2 == 1
-        assert few.devices is not None
-        starts = scattered(problem, few.devices if later else single, rng, samples)
+        starts = policy.scattered(few.problem, few.best if later else single, rng, samples)
         began = few.seconds
-        offer_drawn(few, ready, starts, rng, FOUR_SWEEPS, later)
+        policy.offer_drawn(few, ready, starts, rng, policy.FOUR_SWEEPS, later)
         batch += 1
         if timed:
             seconds = max(few.seconds - began, TINY)
@@ -118,7 +97,7 @@ def _fine_tune(
     single: Ints,
     rng: np.random.Generator,
     config: PlacetoPlacerConfig,
-    refine: Refine,
+    refine: policy.Refine,
 ) -> list[tuple[float, float]]:
     """Trains the policy on the problem until the budget is spent; see `Incumbent.learning`."""
     from placeto.placers.learned import BudgetSpent, trainer_for  # torch is slow to import
@@ -126,23 +105,27 @@ def _fine_tune(
     trained = load_trained(config.policy)
     guide_of = trained.agent.guide
     assert guide_of is not None  # it has been played
-    # Without a teacher it imitates nobody.
-    seed = int(rng.integers(2**31))
-    learning = replace(trained.config, seed=seed, learning_rate=config.learning_rate)
+    rate, seed = config.learning_rate, int(rng.integers(2**31))
     begun = before = few.seconds
     left = max(few.budget_seconds - begun, TINY)
     found: list[tuple[float, float]] = []
     with contextlib.suppress(BudgetSpent):
+        # Without a teacher it imitates nobody.
+        learning = replace(trained.config, seed=seed, learning_rate=rate)
         trainer = trainer_for(few, learning, start=single, trained=trained)
         ready_for = partial(guide_of, trainer.policy)
         while not few.expired:
             if trainer.updates % UPDATES_A_START == 0 and trainer.updates:
-                assert few.devices is not None
                 later = trainer.updates // UPDATES_A_START % 2 == 1
-                trainer.start_from(0, few.devices if later else single)
-                offer_greedy(few, ready_for(few.problem), few.devices)
+                trainer.start_from(0, few.best if later else single)
+                policy.offer_greedy(few, ready_for(few.problem), few.best)
                 refine(ready_for)
-                _play_disturbed(incumbent, ready_for, rng, DISTURBED_SHARE * (few.seconds - before))
+                # For some seconds, greedy sweeps from the best placement with a stretch moved.
+                until = DISTURBED_SHARE * (few.seconds - before) + incumbent.seconds
+                ready = ready_for(incumbent.problem)
+                while incumbent.seconds < until and not incumbent.expired:
+                    starts = policy.disturbed(incumbent.problem, incumbent.best, rng, DISTURBED)
+                    policy.offer_drawn(incumbent, ready, starts, rng, policy.LIKELIEST, later=True)
                 before = few.seconds
             simulated = few.evaluations - trainer.evaluations
             report = trainer.step((few.seconds - begun) / left)
@@ -150,14 +133,3 @@ def _fine_tune(
             found.append((few.seconds, report.step_time))
             few.progress(f"placeto: {report.update} updates, best {format_seconds(few.step_time)}")
     return found
-
-
-def _play_disturbed(
-    incumbent: Incumbent, ready_for: ReadyFor, rng: np.random.Generator, seconds: float
-) -> None:
-    """For some seconds, greedy sweeps from the best placement, a stretch of it moved elsewhere."""
-    ready, until = ready_for(incumbent.problem), incumbent.seconds + seconds
-    while incumbent.seconds < until and not incumbent.expired:
-        assert incumbent.devices is not None
-        starts = disturbed(incumbent.problem, incumbent.devices, rng, DISTURBED)
-        offer_drawn(incumbent, ready, starts, rng, LIKELIEST, later=True)

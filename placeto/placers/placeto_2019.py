@@ -1,24 +1,20 @@
 """Placeto as in its paper: an agent trained on the graph that it places."""
 
+import contextlib
+import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from placeto.heuristics.initial import initial_placement
+from placeto.heuristics.initial import random_placement
 from placeto.models.stored import Trained, load_trained
+from placeto.placers import learned
 from placeto.placers.configs import Placeto2019PlacerConfig
-from placeto.placers.learned import (
-    BudgetSpent,
-    how_many_trainings,
-    train_until_spent,
-    trainer_for,
-)
-from placeto.placers.trained import place_zero_shot
-from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
+from placeto.search.repair import offer_heuristic
 from placeto.search.settings import NO_POLICY
-from placeto.search.starts import offer_heuristic
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
@@ -45,100 +41,67 @@ def place_placeto_2019(
     as in the paper: episodes start there, no other placement is offered at first, and the whole
     budget is training. A policy that was trained before is first played as it is.
 
-    Args:
-        incumbent: what is offered to.
-        rng: draws the seed of the training.
-        config: settings, among them the paper's ablations; its schedules follow the clock.
+    The config has the paper's ablations; its schedules follow the clock.
 
     Raises:
         PlacetoError: more groups than an episode can go through in reasonable time, or a policy
             that does not fit the problem.
     """
-    problem = incumbent.problem
-    check_size(problem)
+    check_size(incumbent.problem)
     config = replace(config, seed=int(rng.integers(2**31)))
-    trained = None if config.policy == NO_POLICY else _read(config.policy)
-    try:
+    trained = None if config.policy == NO_POLICY else load_trained(config.policy)
+    if trained is not None and trained.agent.name != "placeto-2019":
+        raise PlacetoError(
+            f"{config.policy}: is a policy of {trained.agent.name}; placeto-2019 takes one of "
+            "`placeto train --agent placeto-2019`"
+        )
+    with contextlib.suppress(learned.BudgetSpent):
         if trained is not None:
-            place_zero_shot(incumbent, trained, config.seed)
+            learned.place_zero_shot(incumbent, trained, config.seed)
         if config.initial_placement != "best":
-            train_until_spent(incumbent, config, trained=trained)
+            learned.train_until_spent(incumbent, config, trained, several=False)
             return
-        start = best_known(incumbent, rng)
-        trainings = 1 if trained is not None else how_many_trainings(problem.num_groups)
-        for number in range(trainings):
-            end = (number + 1) / trainings * incumbent.budget_seconds
-            seeded = replace(config, seed=config.seed + number)
-            _train_and_improve(incumbent, start, seeded, trained, end)
-    except BudgetSpent:
-        return
+        for name in STARTS:
+            offer_heuristic(incumbent, rng, name)
+        train = partial(_train_and_improve, start=incumbent.best)
+        learned.train_until_spent(incumbent, config, trained, train)
 
 
-def best_known(incumbent: Incumbent, rng: np.random.Generator) -> Ints:
-    """(num_groups,) the best of one device, the expert's placement and earliest finish."""
-    for name in STARTS:
-        offer_heuristic(incumbent, rng, name)
-    assert incumbent.devices is not None
-    return incumbent.devices
-
-
-def for_few_groups(
-    config: Placeto2019PlacerConfig, problem: PlacementProblem
-) -> Placeto2019PlacerConfig:
-    """The configuration with more exploration where there are few groups.
+def _train_and_improve(
+    incumbent: Incumbent,
+    config: Placeto2019PlacerConfig,
+    trained: Trained | None,
+    end: float,
+    start: Ints,
+) -> None:
+    """Trains, then lets the policy go on, until so many seconds have passed for the incumbent.
 
     The logit of a group's present device is raised by no more than lets an untrained episode move
     4 groups: it would move hardly one, and what takes several moves at once would not be met. Below
     32 groups the entropy bonus goes up, too.
     """
+    begin, problem = incumbent.seconds, incumbent.problem
+    training_seconds = TRAINING_SHARE * (end - begin)
     odds = (problem.num_devices - 1) * (problem.num_groups / MOVES - 1)
-    more = max(ENOUGH_GROUPS / problem.num_groups, 1)
-    return replace(
+    config = replace(
         config,
         keep=min(config.keep, math.log(max(odds, 1))),
-        entropy_bonus=more**1.5 * config.entropy_bonus,
+        entropy_bonus=max(ENOUGH_GROUPS / problem.num_groups, 1) ** 1.5 * config.entropy_bonus,
+        initial_placement="first",  # every episode is told where it starts
     )
-
-
-def _read(source: str) -> Trained:
-    """A policy of the same agent."""
-    trained = load_trained(source)
-    if trained.agent.name != "placeto-2019":
-        raise PlacetoError(
-            f"{source}: is a policy of {trained.agent.name}; placeto-2019 takes one of `placeto "
-            "train --agent placeto-2019`"
-        )
-    return trained
-
-
-def _train_and_improve(
-    incumbent: Incumbent,
-    start: Ints,
-    config: Placeto2019PlacerConfig,
-    trained: Trained | None,
-    end: float,
-) -> None:
-    """Trains, then lets the policy go on, until so many seconds have passed for the incumbent."""
-    begin = incumbent.seconds
-    training_seconds = TRAINING_SHARE * (end - begin)
-    # Every episode is told where it starts.
-    config = replace(for_few_groups(config, incumbent.problem), initial_placement="first")
-    trainer = trainer_for(incumbent, config, start, trained)
+    trainer = learned.trainer_for(incumbent, config, start, trained)
     while (spent := incumbent.seconds - begin) < training_seconds:
         if trainer.updates and trainer.updates % UPDATES_A_START == 0:
-            assert incumbent.devices is not None
-            trainer.start_from(0, incumbent.devices)
+            trainer.start_from(0, incumbent.best)
         report = trainer.step(spent / training_seconds)
         now = incumbent.seconds
         incumbent.learning.append((now, report.step_time))
         incumbent.progress(progress_line(report, incumbent.budget_seconds - now))
-    few = incumbent.problem.num_groups < ENOUGH_GROUPS
-    sweep = 0
-    while incumbent.seconds < end:
-        assert incumbent.devices is not None
-        start = incumbent.devices
-        if few and sweep % 2:  # of few groups, the best known is soon one that no sweep improves
-            start = initial_placement(incumbent.problem, "random", trainer.rng)
+    for sweep in itertools.count():
+        if incumbent.seconds >= end:
+            return
+        start = incumbent.best
+        if problem.num_groups < ENOUGH_GROUPS and sweep % 2:  # no sweep may improve the best known
+            start = random_placement(problem, trainer.rng)
         trainer.roll_out(0, episodes=config.episodes, start=start)
-        sweep += 1
         incumbent.progress(f"improving: best {format_seconds(incumbent.step_time)}")

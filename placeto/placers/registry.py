@@ -1,37 +1,31 @@
 """The one registry of placers, and `place`."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pkgutil import resolve_name
 from threading import Timer
+from typing import Any
 
 import numpy as np
 
 from placeto.heuristics.table import HEURISTICS
-from placeto.models.settings import OneShotConfig
 from placeto.placement import Placement
-from placeto.placers.configs import (
-    ANNEALING,
-    AUTO,
-    COLOCRL,
-    HIERARCHICAL,
-    PLACETO,
-    PLACETO_2019,
-    Placeto2019PlacerConfig,
-    PlacetoPlacerConfig,
-)
-from placeto.placers.exact import place_exact
-from placeto.placers.settings import Configurable
+from placeto.placers import configs
+from placeto.placers.exact.branching import place_exact
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Clock, Incumbent
+from placeto.search.repair import offer_heuristic
 from placeto.search.settings import SearchConfig
-from placeto.search.starts import offer_heuristic
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.interrupts import interrupts
 from placeto.support.progress import Progress, silent
 
 SLOW_SECONDS = 3.0  # that preparing may take before it is told: what is read from a cache takes one
+EVALUATIONS_OF_TEACHER = 2000
 
 
 @dataclass(frozen=True)
@@ -46,9 +40,8 @@ class Placer:
             has one.
         anytime: whether it uses the whole budget; else it ends by itself.
         config: its configuration, if it has one.
-        prepare: compiles what it runs, before the budget begins: the first time after an
-            installation that takes longer than many a budget. Its argument is the configuration.
-            None if there is nothing to compile.
+        prepare: compiles what it runs, if anything, before the budget begins: the first time after
+            an installation that takes longer than many a budget. Takes the configuration.
         policies: the agent whose policies it begins with, if it does with any.
     """
 
@@ -56,114 +49,72 @@ class Placer:
     summary: str
     run: Callable[..., None]
     anytime: bool = False
-    config: Configurable | None = None
+    config: configs.Configurable | None = None
     prepare: Callable[..., None] | None = None
     policies: str | None = None
 
 
-def _heuristic(name: str) -> Placer:
-    def run(incumbent: Incumbent, rng: np.random.Generator) -> None:
-        offer_heuristic(incumbent, rng, name)
-
-    return Placer(name, HEURISTICS[name].summary, run)
+def _call(function: str, *arguments: Any, **options: Any) -> None:
+    """Calls `module:function`, imported only by now: torch and numba's code take long to load."""
+    resolve_name(f"placeto.{function}")(*arguments, **options)
 
 
-def _search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:
-    from placeto.search.auto import search  # numba's code for it takes long to load
-
-    search(incumbent, rng, config)
-
-
-def _prepare_search(_: SearchConfig | PlacetoPlacerConfig) -> None:
-    from placeto.search.auto import prepare  # numba's code for it takes long to load
-
-    prepare()
+def _prepare(config: SearchConfig | configs.PlacetoPlacerConfig) -> None:
+    _call("search.auto:prepare")
+    if isinstance(config, configs.PlacetoPlacerConfig) and config.fine_tune and not config.batches:
+        _call("placers.placeto:prepare")
 
 
-def _prepare_placeto(config: PlacetoPlacerConfig) -> None:
-    _prepare_search(config)
-    if config.fine_tune and not config.batches:
-        from placeto.placers.placeto import prepare  # torch is slow to import
-
-        prepare()
-
-
-def _place_placeto(
-    incumbent: Incumbent, rng: np.random.Generator, config: PlacetoPlacerConfig
-) -> None:
-    from placeto.placers.placeto import place_placeto  # torch is slow to import
-
-    place_placeto(incumbent, rng, config)
-
-
-def _place_placeto_2019(
-    incumbent: Incumbent, rng: np.random.Generator, config: Placeto2019PlacerConfig
-) -> None:
-    from placeto.placers.placeto_2019 import place_placeto_2019  # torch is slow to import
-
-    place_placeto_2019(incumbent, rng, config)
-
-
-def _place_at_once(enough: int) -> Callable[..., None]:
-    def run(incumbent: Incumbent, rng: np.random.Generator, config: OneShotConfig) -> None:
-        from placeto.placers.learned import place_at_once  # torch is slow to import
-
-        place_at_once(incumbent, rng, config, enough)
-
-    return run
-
+_anytime = partial(Placer, anytime=True)
 
 PLACERS: dict[str, Placer] = {
     placer.name: placer
     for placer in (
-        Placer(
+        _anytime(
             "auto",
             "heuristics, then a trained policy, then a search that it guides",
-            _search,
-            anytime=True,
-            config=AUTO,
-            prepare=_prepare_search,
+            partial(_call, "search.auto:search"),
+            config=configs.AUTO,
+            prepare=_prepare,
             policies="placeto",
         ),
-        *(_heuristic(name) for name in HEURISTICS),
-        Placer("exact", "the best of all, proven, of up to 40 groups", place_exact, anytime=True),
-        Placer(
+        *(
+            Placer(name, heuristic.summary, partial(offer_heuristic, name=name))
+            for name, heuristic in HEURISTICS.items()
+        ),
+        _anytime("exact", "the best of all, proven, of up to 40 groups", place_exact),
+        _anytime(
             "annealing",
             "the search of auto without policy and levels: simulated annealing of many moves",
-            _search,
-            anytime=True,
-            config=ANNEALING,
-            prepare=_prepare_search,
+            partial(_call, "search.auto:search"),
+            config=configs.ANNEALING,
+            prepare=_prepare,
         ),
-        Placer(
+        _anytime(
             "colocrl",
             "a sequence-to-sequence network trained on the graph (Mirhoseini et al. 2017)",
-            _place_at_once(enough=32),
-            anytime=True,
-            config=COLOCRL,
+            partial(_call, "placers.learned:place_at_once", enough=32),
+            config=configs.COLOCRL,
         ),
-        Placer(
+        _anytime(
             "hierarchical",
             "a grouper and a placer trained on the graph (Mirhoseini et al. 2018)",
-            _place_at_once(enough=64),
-            anytime=True,
-            config=HIERARCHICAL,
+            partial(_call, "placers.learned:place_at_once", enough=64),
+            config=configs.HIERARCHICAL,
         ),
-        Placer(
+        _anytime(
             "placeto-2019",
             "an agent trained on the graph by REINFORCE (Addanki et al. 2019)",
-            _place_placeto_2019,
-            anytime=True,
-            config=PLACETO_2019,
+            partial(_call, "placers.placeto_2019:place_placeto_2019"),
+            config=configs.PLACETO_2019,
             policies="placeto-2019",
         ),
-        Placer(
+        _anytime(
             "placeto",
             "a policy trained beforehand on others, then trained further on the graph",
-            _place_placeto,
-            anytime=True,
-            config=PLACETO,
-            prepare=_prepare_placeto,
+            partial(_call, "placers.placeto:place_placeto"),
+            config=configs.PLACETO,
+            prepare=_prepare,
             policies="placeto",
         ),
     )
@@ -171,11 +122,7 @@ PLACERS: dict[str, Placer] = {
 
 
 def find_placer(method: str) -> Placer:
-    """The placer of a name.
-
-    Raises:
-        PlacetoError: there is none.
-    """
+    """The placer of a name; `PlacetoError` if there is none."""
     if method not in PLACERS:
         raise PlacetoError(f"no placer is called {method!r}; placers: {', '.join(PLACERS)}")
     return PLACERS[method]
@@ -186,12 +133,8 @@ def with_policy() -> list[str]:
     return [placer.name for placer in PLACERS.values() if placer.policies is not None]
 
 
-def find_config(method: str) -> Configurable:
-    """The configuration of a placer.
-
-    Raises:
-        PlacetoError: no placer of the name, or one without settings.
-    """
+def find_config(method: str) -> configs.Configurable:
+    """The configuration of a placer; `PlacetoError` if there is none, or it has no settings."""
     config = find_placer(method).config
     if config is None:
         others = ", ".join(placer.name for placer in PLACERS.values() if placer.config is not None)
@@ -237,7 +180,14 @@ def place(
     config = find_config(method) if settings else placer.config
     arguments = () if config is None else (config.configured(settings),)
     if placer.prepare is not None:
-        _say_if_slow(partial(placer.prepare, *arguments), method, progress)
+        told = f"{method}: compiling, once after an installation; the budget begins after that"
+        timer = Timer(SLOW_SECONDS, progress, (told,))
+        timer.daemon = True
+        timer.start()
+        try:
+            placer.prepare(*arguments)
+        finally:
+            timer.cancel()
     incumbent = Incumbent(problem, budget_seconds, progress, clock)
     interrupted = False
     try:
@@ -255,13 +205,10 @@ def place(
     return incumbent.placement(method, int(seed), settings, interrupted=interrupted)
 
 
-def _say_if_slow(prepare: Callable[[], None], method: str, progress: Progress) -> None:
-    """Prepares a placer, and says so if that takes long."""
-    told = f"{method}: compiling, once after an installation; the budget begins after that"
-    timer = Timer(SLOW_SECONDS, progress, (told,))
-    timer.daemon = True
-    timer.start()
-    try:
-        prepare()
-    finally:
-        timer.cancel()
+def annealed(problem: PlacementProblem) -> Ints:
+    """(num_groups,) devices that simulated annealing finds, for Placeto to imitate at first."""
+    settings = {"max_evaluations": EVALUATIONS_OF_TEACHER}
+    placement = place(problem, "annealing", math.inf, settings=settings)
+    if placement.interrupted:
+        raise KeyboardInterrupt  # half a search is no lesson
+    return placement.devices

@@ -1,10 +1,10 @@
 """Rows of JSON, the same for every command: seconds, bytes, names; null where not finite."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from placeto.measurement import Measurement
 from placeto.placement import Placement
 from placeto.placers import place
 from placeto.problem import PlacementProblem
-
-if TYPE_CHECKING:
-    from placeto.measurement.calibration import Check
+from placeto.support.arrays import Ints
 
 
 class MeasurementRow(TypedDict):
@@ -37,142 +35,6 @@ class CandidateRow(MeasurementRow):
     kept: bool
 
 
-class MeasureRow(MeasurementRow):
-    """A placement that was run, beside its simulation; see `placeto measure --json`."""
-
-    graph: str
-    cluster: str
-    placement: str
-    warm_up: int
-    simulated_step_time: float | None
-    order: str
-    in_order: float | None
-    send_wait: float | None
-    timeline: str | None
-
-
-class OverheadRow(TypedDict):
-    """What a device takes besides its ops, in seconds."""
-
-    device: str
-    kind: str
-    op_overhead: float
-    step_overhead: float
-
-
-class ChannelRow(TypedDict):
-    """A channel as it was fitted."""
-
-    channel: str
-    bandwidth: float
-    latency_seconds: float
-    overhead_seconds: float
-    error: float
-
-
-class CalibrationRow(TypedDict):
-    """What was measured of a cluster; see `placeto calibrate --json`."""
-
-    cluster: str
-    source: str
-    devices: list[OverheadRow]
-    channels: list[ChannelRow]
-    graphs: "list[Check]"
-    files: list[str]
-
-
-class PlacementRow(TypedDict):
-    """A placement; see `placement_row`."""
-
-    graph: str
-    cluster: str
-    method: str
-    grouping: str
-    num_groups: int
-    step_time: float | None
-    single_device_step_time: float | None
-    single_device_feasible: bool
-    ratio: float | None
-    lower_bound: float | None
-    gap: float | None
-    infeasibility: str | None
-    feasible: bool
-    devices: list[str]
-    peak_memory: list[int]
-    memory_limit: list[int]
-    wall_seconds: float
-    found_by: str
-    evaluations: int
-    seed: int
-    settings: dict[str, object]
-    interrupted: bool
-    placement: list[str]
-    # Where placements were run for real.
-    measured_step_time: NotRequired[float | None]
-    measured: NotRequired[list[CandidateRow]]
-    # In a report: whether it is the one that is explained.
-    chosen: NotRequired[bool]
-
-
-class GraphListing(TypedDict):
-    """A graph that ships."""
-
-    name: str
-    ops: int
-    groups: int
-    kind: str | None
-    source: str | None
-    op_seconds: list[str]
-
-
-class FamilyListing(TypedDict):
-    """A family of models, and how many graphs of it each split has."""
-
-    name: str
-    summary: str
-    graphs: Mapping[str, int]
-
-
-class DeviceListing(TypedDict):
-    """A device of a preset."""
-
-    name: str
-    kind: str
-    memory_bytes: int
-
-
-class ClusterListing(TypedDict):
-    """A preset."""
-
-    name: str
-    devices: list[DeviceListing]
-    source: str
-
-
-class PlacerListing(TypedDict):
-    """A placer, and its settings with their defaults."""
-
-    name: str
-    summary: str
-    settings: Mapping[str, object]
-
-
-class PolicyListing(TypedDict):
-    """A policy that ships."""
-
-    name: str
-
-
-class Listing(TypedDict):
-    """What ships with the package; see `placeto list --json`."""
-
-    graphs: list[GraphListing]
-    families: list[FamilyListing]
-    clusters: list[ClusterListing]
-    placers: list[PlacerListing]
-    policies: list[PolicyListing]
-
-
 class DeviceRow(TypedDict):
     """What a device has of a placement."""
 
@@ -185,38 +47,80 @@ class DeviceRow(TypedDict):
     memory_limit: int
 
 
+class EvaluationRow(TypedDict):
+    """What a method found on a problem; keys as in `placement_row`."""
+
+    graph: str
+    cluster: str
+    num_groups: int
+    method: str
+    step_time: float | None
+    single_device_step_time: float | None
+    ratio: float | None
+    feasible: bool
+    wall_seconds: float
+    evaluations: int
+    seed: int
+
+
+class MeanRow(TypedDict):
+    """How a method does on all problems; see `geometric_means`."""
+
+    method: str
+    ratio: float | None
+    wall_seconds: float
+    problems: int
+    infeasible: int
+
+
 @dataclass(frozen=True)
 class Baseline:
     """What the placements of one problem are measured by.
 
     Attributes:
-        problem: what is placed.
         single: the best single device's placement; pins are obeyed.
-        infeasibility: why no placement fits in memory; None if that is not proven.
+        infeasibility: why no placement fits in memory; None if that is not proven beforehand.
     """
 
-    problem: PlacementProblem
     single: Placement
     infeasibility: str | None = None
 
     @cached_property
     def lower_bound(self) -> float:
         """Seconds that no feasible placement's step time is below; worked out when asked for."""
-        return lower_bound(self.problem)
+        return lower_bound(self.single.problem)
+
+    @property
+    def single_device(self) -> int:
+        """The best single device, which has most groups where it cannot have all."""
+        return int(np.bincount(self.single.devices).argmax())
+
+    def bound(self, placement: Placement) -> float:
+        """The lower bound, by what proves most: it, or the placer of a placement."""
+        return max(self.lower_bound, placement.lower_bound)
+
+    def gap(self, placement: Placement) -> float | None:
+        """At most how many times the optimum a feasible placement's step time is; else None."""
+        return ratio(placement.step_time, self.bound(placement)) if placement.feasible else None
+
+    def ratio(self, placement: Placement) -> float | None:
+        """A placement's step time over that of the best single device."""
+        return ratio(placement.step_time, self.single.step_time)
+
+    def why_nothing_fits(self, placement: Placement) -> str | None:
+        """Why no placement fits in memory, as far as it is proven: beforehand, or by the placer."""
+        if self.infeasibility is None and math.isinf(placement.lower_bound):
+            return f"no placement fits in memory: {placement.method} has ruled out every one"
+        return self.infeasibility
 
 
 def baseline(problem: PlacementProblem) -> Baseline:
     """The best single device and the bounds of a problem."""
-    return Baseline(problem, place(problem, "single"), infeasibility(problem))
+    return Baseline(place(problem, "single"), infeasibility(problem))
 
 
-def placement_row(placement: Placement, base: Baseline, grouping: str) -> PlacementRow:
-    """A placement as JSON: seconds, bytes, names; null where a number is not finite.
-
-    Args:
-        placement: of the problem that `base` is of.
-        base: what to measure it by.
-        grouping: the grouping as it was asked for.
+def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[str, Any]:
+    """A placement of the problem of `base` as JSON; its grouping as it was asked for.
 
     Returns:
         The keys of `placeto place --json` in the design, and: `grouping`, `num_groups`, `ratio`
@@ -237,10 +141,10 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Placem
         "step_time": seconds(placement.step_time),
         "single_device_step_time": seconds(base.single.step_time),
         "single_device_feasible": base.single.feasible,
-        "ratio": ratio(placement.step_time, base.single.step_time),
-        "lower_bound": seconds(max(base.lower_bound, placement.lower_bound)),
-        "gap": gap(placement, base),
-        "infeasibility": why_nothing_fits(placement, base),
+        "ratio": base.ratio(placement),
+        "lower_bound": seconds(base.bound(placement)),
+        "gap": base.gap(placement),
+        "infeasibility": base.why_nothing_fits(placement),
         "feasible": placement.feasible,
         "devices": [device.name for device in problem.cluster.devices],
         "peak_memory": placement.peak_memory.tolist(),
@@ -255,13 +159,6 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> Placem
     }
 
 
-def why_nothing_fits(placement: Placement, base: Baseline) -> str | None:
-    """Why no placement fits in memory, as far as it is proven: beforehand, or by the placer."""
-    if base.infeasibility is None and math.isinf(placement.lower_bound):
-        return f"no placement fits in memory: {placement.method} has ruled out every one"
-    return base.infeasibility
-
-
 def measurement_row(measurement: Measurement) -> MeasurementRow:
     """What a run of a placement yielded, as JSON: seconds, null where it failed."""
     return {
@@ -274,38 +171,78 @@ def measurement_row(measurement: Measurement) -> MeasurementRow:
     }
 
 
+def kept_row(rows: Sequence[CandidateRow]) -> CandidateRow | None:
+    """Of placements that were run, the one that was kept; None if none could be run."""
+    return next((row for row in rows if row["kept"]), None)
+
+
 def device_rows(placement: Placement) -> list[DeviceRow]:
     """What each device has of a placement: groups, ops, seconds of work, memory."""
-    problem = placement.problem
+    problem, count = placement.problem, placement.problem.num_devices
     op_device = placement.devices[problem.op_group]
     work = problem.op_seconds[np.arange(problem.graph.num_ops), op_device]
-    count = problem.num_devices
+    groups = np.bincount(placement.devices, minlength=count).tolist()
+    ops = np.bincount(op_device, minlength=count).tolist()
+    busy = np.bincount(op_device, weights=work, minlength=count).tolist()
     return [
         {
             "device": device.name,
             "kind": device.kind,
-            "groups": int(groups),
-            "ops": int(ops),
-            "work_seconds": seconds(float(busy)),
-            "peak_memory": int(peak),
+            "groups": groups[number],
+            "ops": ops[number],
+            "work_seconds": seconds(busy[number]),
+            "peak_memory": int(placement.peak_memory[number]),
             "memory_limit": device.memory_bytes,
         }
-        for device, groups, ops, busy, peak in zip(
-            problem.cluster.devices,
-            np.bincount(placement.devices, minlength=count),
-            np.bincount(op_device, minlength=count),
-            np.bincount(op_device, weights=work, minlength=count),
-            placement.peak_memory,
-            strict=True,
-        )
+        for number, device in enumerate(problem.cluster.devices)
     ]
 
 
-def gap(placement: Placement, base: Baseline) -> float | None:
-    """At most how many times the optimum a feasible placement's step time is; else null."""
-    if not placement.feasible:
-        return None
-    return ratio(placement.step_time, max(base.lower_bound, placement.lower_bound))
+def evaluation_row(found: Placement, single: Placement) -> EvaluationRow:
+    """What a method found on a problem, beside the best single device's placement."""
+    problem = found.problem
+    return {
+        "graph": problem.graph.name,
+        "cluster": problem.cluster.name,
+        "num_groups": problem.num_groups,
+        "method": found.method,
+        "step_time": seconds(found.step_time),
+        "single_device_step_time": seconds(single.step_time),
+        "ratio": ratio(found.step_time, single.step_time),
+        "feasible": found.feasible,
+        "wall_seconds": found.wall_seconds,
+        "evaluations": found.evaluations,
+        "seed": found.seed,
+    }
+
+
+def geometric_means(rows: Sequence[EvaluationRow]) -> list[MeanRow]:
+    """A row a method: how it does on all problems.
+
+    Returns:
+        `method`, `ratio` (the geometric mean over the problems that it fits; null where it fits
+        none), `wall_seconds` (the mean over all problems), `problems` (how many it was
+        run on) and `infeasible` (on how many of these it found nothing that fits in memory).
+    """
+    means: list[MeanRow] = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        ratios = [row["ratio"] for row in own if row["feasible"] and row["ratio"] is not None]
+        means.append(
+            {
+                "method": method,
+                "ratio": float(np.exp(np.log(ratios).mean())) if ratios else None,
+                "wall_seconds": float(np.mean([row["wall_seconds"] for row in own])),
+                "problems": len(own),
+                "infeasible": sum(not row["feasible"] for row in own),
+            }
+        )
+    return means
+
+
+def fullest(peaks: Sequence[int] | Ints, limits: Sequence[int] | Ints) -> int:
+    """The device nearest to its memory limit; a limit of 0 bytes counts as 1."""
+    return int(np.argmax(np.asarray(peaks) / np.maximum(limits, 1)))
 
 
 def seconds(value: float) -> float | None:

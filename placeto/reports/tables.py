@@ -1,7 +1,8 @@
-"""Rich tables: pure functions from rows, as in the JSON, to what is printed."""
+"""Rich tables: pure functions from what is known to what is printed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich import box
@@ -9,110 +10,123 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from placeto.reports.evaluation import EvaluationRow, geometric_means
+from placeto.bounds import critical_path, work_bound
+from placeto.cluster import Cluster
+from placeto.graph import ComputationGraph
+from placeto.measurement import Conduct, Measurement
+from placeto.placement import Placement
+from placeto.placers import PLACERS
+from placeto.problem import PlacementProblem
 from placeto.reports.rows import (
-    CalibrationRow,
+    Baseline,
     CandidateRow,
     DeviceRow,
-    Listing,
-    MeasureRow,
-    PlacementRow,
+    EvaluationRow,
+    fullest,
+    geometric_means,
+    kept_row,
 )
-from placeto.reports.summary import ClusterSummary, GraphSummary, GroupsSummary
+from placeto.reports.summary import (
+    GroupsSummary,
+    cannot_run,
+    longest_types,
+    num_groups,
+    path_on_kind,
+    work_seconds,
+)
+from placeto.support.arrays import Ints
 from placeto.support.units import format_bytes, format_seconds
+from placeto.zoo.families import FAMILIES, SIZE
+
+if TYPE_CHECKING:
+    from placeto.measurement.calibration import Calibration
 
 
-def compare_table(rows: Sequence[PlacementRow]) -> Table:
-    """Placers on one problem, one row each; the fastest that fits in memory stands out.
-
-    Args:
-        rows: of one graph, cluster and grouping; see `placement_row`.
-    """
-    first = rows[0]
+def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
+    """Placers on one problem, one row each; the fastest that fits in memory stands out."""
+    problem = base.single.problem
     # One placer may have proven more than is known beforehand.
-    proven = [row["lower_bound"] for row in rows if row["lower_bound"] is not None]
-    below = f"no placement that fits is below {format_time(max(proven))}" if proven else "none fits"
+    low = max((bound for bound in map(base.bound, placements) if bound < np.inf), default=None)
+    below = "none fits" if low is None else f"no placement that fits is below {format_time(low)}"
     table = _table(
-        f"{first['graph']} on {first['cluster']}, {first['num_groups']} groups",
+        f"{problem.graph.name} on {problem.cluster.name}, {problem.num_groups} groups",
         ["method", "step time", "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
         left=("method", "fits"),
         whole=("method",),
-        caption=(
-            f"ratio: step time over {format_time(first['single_device_step_time'])}, "
-            f"{_single(first)}. Gap: at most so many times the optimum; "
-            f"{below}. Peak memory: of the fullest device. "
-            "Placed: placements simulated."
-        ),
+        caption=f"ratio: step time over {_single(base)}. Gap: at most so many times the optimum; "
+        f"{below}. Peak memory: of the fullest device. Placed: placements simulated.",
     )
     table.collapse_padding = True
-    fitting = [row["step_time"] or 0.0 for row in rows if row["feasible"]]
-    for row in rows:
-        best = row["feasible"] and (row["step_time"] or 0.0) == min(fitting)
+    fastest = min((each.step_time for each in placements if each.feasible), default=None)
+    for each in placements:
         table.add_row(
-            row["method"],
-            format_time(row["step_time"]),
-            format_ratio(row["ratio"]),
-            format_ratio(row["gap"]),
-            _in_one_unit(format_peak(row["peak_memory"], row["memory_limit"])),
-            format_fit(row),
-            str(row["evaluations"]),
-            f"{row['wall_seconds']:.1f}",
-            style="bold" if best else None,
+            each.method,
+            format_time(each.step_time),
+            format_ratio(base.ratio(each)),
+            format_ratio(base.gap(each)),
+            _in_one_unit(format_peak(each.peak_memory, problem.memory_limit)),
+            _fit(each),
+            str(each.evaluations),
+            f"{each.wall_seconds:.1f}",
+            style="bold" if each.feasible and each.step_time == fastest else None,
         )
     return table
 
 
-def placement_table(row: PlacementRow) -> Table:
-    """One placement: how fast, how good, how it was found."""
+def placement_table(
+    placement: Placement, base: Baseline, measured: Sequence[CandidateRow] | None = None
+) -> Table:
+    """One placement: how fast, how good, how it was found; where any were, as measured."""
+    problem, method = placement.problem, placement.method
+    settings = [f"{name}={str(value).lower()}" for name, value in placement.settings.items()]
     pairs: dict[str, str | Text] = {
-        "graph": f"{row['graph']}, {row['num_groups']} groups",
-        "cluster": f"{row['cluster']}, {len(row['devices'])} devices",
-        "method": row["method"] + _settings(row["settings"]),
-        "step time": format_time(row["step_time"]) + _optimum(row["gap"]),
-        **({"measured": format_time(row["measured_step_time"])} if "measured" in row else {}),
-        "ratio": f"{format_ratio(row['ratio'])} of {format_time(row['single_device_step_time'])}, "
-        f"{_single(row)}",
-        "lower bound": format_time(row["lower_bound"]),
-        "fits": format_fit(row),
+        "graph": f"{problem.graph.name}, {problem.num_groups} groups",
+        "cluster": f"{problem.cluster.name}, {problem.num_devices} devices",
+        "method": f"{method} ({', '.join(settings)})" if settings else method,
+        "step time": format_time(placement.step_time) + _optimum(base.gap(placement)),
     }
-    alone = len(set(row["placement"])) == 1 < len(row["devices"])
-    if alone and row["feasible"] and row["method"] not in ("given", "single"):
-        pairs["devices"] = f"one device is enough: {row['placement'][0]}"
-    if row["method"] != "given":
-        part = "" if row["found_by"] == row["method"] else f"by {row['found_by']} "
+    if measured is not None:
+        kept = kept_row(measured)
+        pairs["measured"] = format_time(kept and kept["step_time"])
+    pairs["ratio"] = f"{format_ratio(base.ratio(placement))} of {_single(base)}"
+    pairs["lower bound"] = format_time(base.bound(placement))
+    pairs["fits"] = _fit(placement)
+    alone = len(np.unique(placement.devices)) == 1 < problem.num_devices
+    if alone and placement.feasible and method not in ("given", "single"):
+        pairs["devices"] = f"one device is enough: {placement.device_names()[0]}"
+    if method != "given":
+        part = "" if placement.found_by == method else f"by {placement.found_by} "
         pairs["found"] = (
-            f"{part}in {row['wall_seconds']:.1f} s, {row['evaluations']} placements simulated, "
-            f"seed {row['seed']}"
+            f"{part}in {placement.wall_seconds:.1f} s, {placement.evaluations} placements "
+            f"simulated, seed {placement.seed}"
         )
     return _pairs(pairs)
 
 
-def measurement_table(row: MeasureRow) -> Table:
-    """A placement that was run: the time of its steps."""
-    low, high = row["interval"]
+def measurement_table(
+    problem: PlacementProblem, measurement: Measurement, simulated: float, seen: Conduct
+) -> Table:
+    """A placement that was run: the time of its steps, beside the simulated one."""
+    low, high = measurement.interval
+    waits = "none is sent"
+    if seen.send_wait is not None:
+        waits = f"wait {format_time(seen.send_wait)} to be sent"
+    count = len(measurement.samples)
     return _pairs(
         {
-            "graph": row["graph"],
-            "cluster": row["cluster"],
-            "step time": f"{format_time(row['step_time'])}, median of {len(row['samples'])} steps",
+            "graph": problem.graph.name,
+            "cluster": problem.cluster.name,
+            "step time": f"{format_time(measurement.step_time)}, median of {count} steps",
             "interval": f"{format_time(low)} to {format_time(high)} (95% of the median)",
-            "deviation": f"{format_time(row['deviation'])}, median absolute",
-            "simulated": format_time(row["simulated_step_time"]),
-            "as simulated": _conduct(row),
+            "deviation": f"{format_time(measurement.deviation)}, median absolute",
+            "simulated": format_time(simulated),
+            "as simulated": f"{seen.in_order:.1%} of pairs of ops in order, tensors: {waits}",
         }
     )
 
 
-def _conduct(row: MeasureRow) -> str:
-    """Whether the order was kept and how long tensors waited, in one line."""
-    waits = "none is sent"
-    if row["send_wait"] is not None:
-        waits = f"wait {format_time(row['send_wait'])} to be sent"
-    return f"{format_share(row['in_order'])} of pairs of ops in order, tensors: {waits}"
-
-
 def candidates_table(rows: Sequence[CandidateRow]) -> Table:
-    """Placements that were run for real, the one that was kept stands out; see `keep_fastest`."""
+    """Placements that were run for real, the one that was kept stands out."""
     table = _table(
         "measured",
         ["method", "simulated", "measured", "median between", ""],
@@ -120,13 +134,11 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
         caption="Between: with 95% confidence, or of all steps where they are few.",
     )
     for row in rows:
-        low, high = row["interval"]
-        between = f"{format_time(low)} and {format_time(high)}" if row["feasible"] else "-"
         table.add_row(
             row["method"],
             format_time(row["simulated_step_time"]),
             format_time(row["step_time"]),
-            between,
+            " and ".join(map(format_time, row["interval"])) if row["feasible"] else "-",
             "kept" if row["kept"] else row["reason"],
             style="bold" if row["kept"] else None,
         )
@@ -134,149 +146,114 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
 
 
 def evaluation_tables(policy: str, rows: Sequence[EvaluationRow]) -> list[Table]:
-    """A policy and placers on many problems: a table a cluster, and one of the means.
-
-    Args:
-        policy: what it is called.
-        rows: see `evaluation_row`.
-    """
-    clusters = dict.fromkeys(row["cluster"] for row in rows)
-    tables = [
-        _cluster_evaluation(policy, cluster, [row for row in rows if row["cluster"] == cluster])
-        for cluster in clusters
-    ]
+    """A policy and placers on many problems: a table a cluster, and one of the means."""
+    tables = []
+    for cluster in dict.fromkeys(row["cluster"] for row in rows):
+        here = [row for row in rows if row["cluster"] == cluster]
+        ratios = {mean["method"]: format_ratio(mean["ratio"]) for mean in geometric_means(here)}
+        del ratios["single"]
+        table = _table(
+            f"{policy} on {cluster}",
+            ["graph", "single", *ratios],
+            left=("graph",),
+            whole=("graph", "single"),
+            caption="single: step time of the best single device, in brackets where it does not "
+            "fit in memory. Other columns: step time over that; OOM where it does not fit.",
+        )
+        table.collapse_padding = True  # one column a method: there may be many
+        for graph in dict.fromkeys(row["graph"] for row in here):
+            found = {row["method"]: row for row in here if row["graph"] == graph}
+            alone = format_time(found["single"]["step_time"])
+            cells = [_ratio_cell(found.get(method)) for method in ratios]
+            table.add_row(graph, alone if found["single"]["feasible"] else f"({alone})", *cells)
+        table.add_section()
+        table.add_row("geometric mean", "", *ratios.values(), style="bold")
+        tables.append(table)
     means = _table(
         "all problems",
         ["method", "geometric mean", "fits", "seconds"],
         left=("method",),
-        caption=(
-            "Geometric mean: of step time over that of the best single device, of placements that "
-            "fit in memory. Seconds: to find a placement, on average."
-        ),
+        caption="Geometric mean: of step time over that of the best single device, of placements "
+        "that fit in memory. Seconds: to find a placement, on average.",
     )
     for mean in geometric_means(rows):
-        means.add_row(
-            mean["method"],
-            format_ratio(mean["ratio"]),
-            f"{mean['problems'] - mean['infeasible']} of {mean['problems']}",
-            f"{mean['wall_seconds']:.2f}",
-        )
+        fits = f"{mean['problems'] - mean['infeasible']} of {mean['problems']}"
+        seconds = f"{mean['wall_seconds']:.2f}"
+        means.add_row(mean["method"], format_ratio(mean["ratio"]), fits, seconds)
     return [*tables, means]
 
 
-def _cluster_evaluation(policy: str, cluster: str, rows: Sequence[EvaluationRow]) -> Table:
-    means = {mean["method"]: mean["ratio"] for mean in geometric_means(rows)}
-    methods = [method for method in means if method != "single"]
-    table = _table(
-        f"{policy} on {cluster}",
-        ["graph", "single", *methods],
-        left=("graph",),
-        whole=("graph", "single"),
-        caption=(
-            "single: step time of the best single device, in brackets where it does not fit in "
-            "memory. Other columns: step time over that; OOM where it does not fit."
-        ),
-    )
-    table.collapse_padding = True  # one column a method: there may be many
-    for graph in dict.fromkeys(row["graph"] for row in rows):
-        found = {row["method"]: row for row in rows if row["graph"] == graph}
-        ratios = [_ratio_cell(found.get(method)) for method in methods]
-        alone = format_time(found["single"]["step_time"])
-        table.add_row(graph, alone if found["single"]["feasible"] else f"({alone})", *ratios)
-    table.add_section()
-    ratios = [format_ratio(means[method]) for method in methods]
-    table.add_row("geometric mean", "", *ratios, style="bold")
-    return table
-
-
-def calibration_tables(row: CalibrationRow) -> list[Table]:
-    """What was measured of a cluster; see `placeto calibrate --json`."""
-    devices = _table(
-        "", ["device", "kind", "overhead an op", "overhead a step"], left=("device", "kind")
-    )
-    for device in row["devices"]:
-        overheads = (device["op_overhead"], device["step_overhead"])
-        devices.add_row(device["device"], device["kind"], *map(format_time, overheads))
-    channels = _table(
-        "", ["channel", "bandwidth", "latency", "overhead", "off by"], left=("channel",)
-    )
-    for channel in row["channels"]:
-        channels.add_row(
-            channel["channel"],
-            f"{format_bytes(channel['bandwidth'])}/s",
-            format_time(channel["latency_seconds"]),
-            format_time(channel["overhead_seconds"]),
-            format_share(channel["error"]),
-        )
+def calibration_tables(calibration: "Calibration") -> list[Table]:
+    """What was measured of a cluster: its devices, its channels if it has any, and graphs."""
+    cluster = calibration.cluster
+    columns = ["device", "kind", "overhead an op", "overhead a step"]
+    devices = _table("", columns, left=("device", "kind"))
+    for device in cluster.devices:
+        took = calibration.launches[device.kind]
+        overheads = map(format_time, (took.op_overhead, took.step_overhead))
+        devices.add_row(device.name, device.kind, *overheads)
+    columns = ["channel", "bandwidth", "latency", "overhead", "off by"]
+    channels = _table("", columns, left=("channel",))
+    for channel, error in zip(cluster.channels, calibration.errors, strict=True):
+        times = map(format_time, (channel.latency_seconds, channel.overhead_seconds))
+        bandwidth = f"{format_bytes(channel.bandwidth)}/s"
+        channels.add_row(channel.name, bandwidth, *times, format_share(error))
     graphs = _table(
         "",
         ["all ops of", "on", "step", "stretch", "predicted", "again", "tries"],
         left=("all ops of", "on"),
         caption="Stretch: of the kernels' times. Again: a step that ran when all was measured.",
     )
-    for graph in row["graphs"]:
+    for check in calibration.checks:
         graphs.add_row(
-            graph["graph"],
-            graph["device"],
-            format_time(graph["measured"]),
-            format_ratio(graph["stretch"]),
-            format_time(graph["predicted"]),
-            format_time(graph["again"]),
-            str(graph["tries"]),
+            check["graph"],
+            check["device"],
+            format_time(check["measured"]),
+            format_ratio(check["stretch"]),
+            format_time(check["predicted"]),
+            format_time(check["again"]),
+            str(check["tries"]),
         )
-    return [devices, *([channels] if row["channels"] else []), graphs]
-
-
-def _settings(settings: Mapping[str, object]) -> str:
-    pairs = ", ".join(f"{name}={str(value).lower()}" for name, value in settings.items())
-    return f" ({pairs})" if pairs else ""
+    return [devices, *([channels] if cluster.channels else []), graphs]
 
 
 def device_table(rows: Sequence[DeviceRow]) -> Table:
     """What each device has of a placement; see `device_rows`."""
-    table = _table(
-        "", ["device", "kind", "groups", "ops", "work", "peak memory"], left=("device", "kind")
-    )
+    columns = ["device", "kind", "groups", "ops", "work", "peak memory"]
+    table = _table("", columns, left=("device", "kind"))
     for row in rows:
-        table.add_row(
-            row["device"],
-            row["kind"],
-            str(row["groups"]),
-            str(row["ops"]),
-            format_time(row["work_seconds"]),
-            format_peak([row["peak_memory"]], [row["memory_limit"]]),
-        )
+        peak = format_peak([row["peak_memory"]], [row["memory_limit"]])
+        counts = str(row["groups"]), str(row["ops"])
+        table.add_row(row["device"], row["kind"], *counts, format_time(row["work_seconds"]), peak)
     return table
 
 
-def graph_tables(summary: GraphSummary) -> list[Table]:
-    """A graph: sizes, seconds a device kind, op types; see `graph_summary`."""
+def graph_tables(graph: ComputationGraph, kind: str | None, path: bool) -> list[Table]:
+    """A graph: sizes, seconds a device kind, op types; maybe its critical path on a kind."""
+    missing = {name: f" (cannot run {ops} ops)" for name, ops in cannot_run(graph).items()}
+    seconds = ", ".join(
+        f"{name} {format_time(work_seconds(graph, name))}{missing.get(name, '')}"
+        for name in graph.op_seconds
+    )
+    control = int((graph.tensor_bytes == 0).sum())
     pairs = {
-        "graph": summary["graph"],
-        "kind": str(summary["kind"] or "-"),
-        "source": str(summary["source"] or "-"),
-        "ops": str(summary["ops"]),
-        "tensors": f"{summary['tensors']}, {summary['control_dependencies']} of them "
-        "control dependencies",
-        "edges": str(summary["edges"]),
-        "tensor bytes": format_bytes(summary["tensor_bytes"]),
-        "parameters": format_bytes(summary["param_bytes"]),
-        "work": format_flops(summary["flops"]),
-        "op seconds": ", ".join(
-            f"{kind} {format_time(time)}"
-            + (f" (cannot run {cannot} ops)" if (cannot := summary["cannot_run"].get(kind)) else "")
-            for kind, time in summary["op_seconds"].items()
-        )
-        or "-",
+        "graph": graph.name,
+        "kind": str(graph.meta.get("kind") or "-"),
+        "source": str(graph.meta.get("source") or "-"),
+        "ops": str(graph.num_ops),
+        "tensors": f"{graph.num_tensors}, {control} of them control dependencies",
+        "edges": str(graph.num_edges),
+        "tensor bytes": format_bytes(graph.tensor_bytes.sum()),
+        "parameters": format_bytes(graph.param_bytes.sum()),
+        "work": _flops(graph.flops.sum()),
+        "op seconds": seconds or "-",
     }
-    where = f" on {summary['type_kind']}" if summary["type_kind"] else ""
-    if where and "on_cluster" not in summary:  # which has one of its own
-        pairs["critical path"] = f"{format_time(summary['critical_path'])}{where}"
+    where = f" on {kind}" if kind else ""
+    if kind is not None and path:
+        pairs["critical path"] = f"{format_time(path_on_kind(graph, kind))}{where}"
     types = _table(f"op types by time{where}", ["type", "ops", "time", "share"], left=("type",))
-    for row in summary["types"]:
-        types.add_row(
-            row["type"], str(row["ops"]), format_time(row["seconds"]), format_share(row["share"])
-        )
+    for name, ops, time, share in longest_types(graph, kind):
+        types.add_row(name, str(ops), format_time(time), format_share(share))
     return [_pairs(pairs), types]
 
 
@@ -294,72 +271,63 @@ def groups_table(summary: GroupsSummary) -> Table:
     )
 
 
-def cluster_table(summary: ClusterSummary) -> Table:
-    """What a cluster can make of a graph; see `cluster_summary`."""
-    nowhere = summary["infeasibility"]
-    peak = format_peak(
-        [summary["single_device_peak_memory"]], [summary["single_device_memory_limit"]]
-    )
-    fits = "fits" if summary["single_device_feasible"] else "does not fit"
-    return _pairs(
-        {
-            "cluster": summary["cluster"],
-            "critical path": format_time(summary["critical_path"]),
-            "work bound": format_time(summary["work_bound"]),
-            "lower bound": format_time(summary["lower_bound"]),
-            "best single": f"{summary['single_device']}: "
-            f"{format_time(summary['single_device_step_time'])}"
-            f"{_optimum(summary['single_device_gap'])}, {fits} in memory: {peak}",
-        }
-        | ({} if nowhere is None else {"infeasible": Text(nowhere, style="red")})
-    )
+def cluster_table(problem: PlacementProblem, base: Baseline) -> Table:
+    """What a cluster can make of a graph: bounds, and the best single device."""
+    single, device = base.single, base.single_device
+    peak = format_peak(single.peak_memory[[device]], problem.memory_limit[[device]])
+    fits = "fits" if single.feasible else "does not fit"
+    pairs: dict[str, str | Text] = {
+        "cluster": problem.cluster.name,
+        "critical path": format_time(critical_path(problem)),
+        "work bound": format_time(work_bound(problem)),
+        "lower bound": format_time(base.lower_bound),
+        "best single": f"{problem.cluster.devices[device].name}: {format_time(single.step_time)}"
+        f"{_optimum(base.gap(single))}, {fits} in memory: {peak}",
+    }
+    if base.infeasibility is not None:
+        pairs["infeasible"] = Text(base.infeasibility, style="red")
+    return _pairs(pairs)
 
 
-def list_tables(listing: Listing) -> list[Table]:
-    """What ships with the package; the tables of `list`."""
-    graphs = _table("graphs", ["name", "ops", "groups", "kind", "source"], right=("ops", "groups"))
-    for graph in listing["graphs"]:
-        graphs.add_row(
-            graph["name"],
-            str(graph["ops"]),
-            str(graph["groups"]),
-            graph["kind"] or "-",
-            graph["source"] or "-",
-        )
-    families = _table("families", ["name", "graphs", "what they are"], right=("graphs",))
-    for family in listing["families"]:
-        families.add_row(family["name"], str(sum(family["graphs"].values())), family["summary"])
-    clusters = _table("clusters", ["name", "devices", "source"])
-    clusters.expand = True
-    devices, source = clusters.columns[1:]
+def list_tables(
+    graphs: Mapping[str, ComputationGraph],
+    clusters: Mapping[str, Cluster],
+    policies: Sequence[str],
+) -> list[Table]:
+    """What ships with the package, by name; families and placers are those of their registries."""
+    columns = ["name", "ops", "groups", "kind", "source"]
+    graph_table = _table("graphs", columns, left=("name", "kind", "source"))
+    for name, graph in graphs.items():
+        meta = (graph.meta.get(key) or "-" for key in ("kind", "source"))
+        graph_table.add_row(name, str(graph.num_ops), str(num_groups(graph)), *meta)
+    columns = ["name", "graphs", "what they are"]
+    family_table = _table("families", columns, left=("name", "what they are"))
+    for name, family in FAMILIES.items():
+        family_table.add_row(name, str(SIZE), family.summary)
+    columns = ["name", "devices", "source"]
+    preset_table = _table("clusters", columns, left=columns)
+    preset_table.expand = True
+    _, devices, source = preset_table.columns
     devices.max_width = 28
     # One line of the source: what does not fit is cut, --json has it whole.
     source.ratio, source.no_wrap, source.overflow = 1, True, "ellipsis"
-    for cluster in listing["clusters"]:
-        clusters.add_row(
-            cluster["name"],
-            ", ".join(
-                f"{count} {kind} {format_bytes(size)}"
-                for (kind, size), count in Counter(
-                    (device["kind"], device["memory_bytes"]) for device in cluster["devices"]
-                ).items()
-            ),
-            " ".join(cluster["source"].split()),
-        )
-    placers = _table("placers", ["name", "what it does"])
-    for placer in listing["placers"]:
-        placers.add_row(placer["name"], placer["summary"])
-    tables = [graphs, families, clusters, placers]
-    if listing["policies"]:
-        policies = _table("policies", ["name"])
-        for policy in listing["policies"]:
-            policies.add_row(policy["name"])
-        tables.append(policies)
-    return tables
+    for name, cluster in clusters.items():
+        counts = Counter((device.kind, device.memory_bytes) for device in cluster.devices)
+        kinds = (f"{count} {kind} {format_bytes(size)}" for (kind, size), count in counts.items())
+        preset_table.add_row(name, ", ".join(kinds), " ".join(cluster.source.split()))
+    columns = ["name", "what it does"]
+    placer_table = _table("placers", columns, left=columns)
+    for placer in PLACERS.values():
+        placer_table.add_row(placer.name, placer.summary)
+    policy_table = _table("policies", ["name"], left=("name",))
+    for name in policies:
+        policy_table.add_row(name)
+    tables = [graph_table, family_table, preset_table, placer_table, policy_table]
+    return tables if policies else tables[:-1]
 
 
 def format_time(seconds: float | None) -> str:
-    """Seconds for a person; a dash for null."""
+    """Seconds for a person; a dash for null, and where infinite."""
     return "-" if seconds is None else format_seconds(seconds)
 
 
@@ -373,11 +341,10 @@ def format_share(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def format_peak(peaks: Sequence[int], limits: Sequence[int]) -> str:
+def format_peak(peaks: Sequence[int] | Ints, limits: Sequence[int] | Ints) -> str:
     """Peak memory of the fullest device, of its limit."""
-    # A limit of 0 bytes counts as 1, so that it can be divided by.
-    fullest = int(np.argmax(np.asarray(peaks) / np.maximum(limits, 1)))
-    return f"{format_bytes(peaks[fullest])} of {format_bytes(limits[fullest])}"
+    device = fullest(peaks, limits)
+    return f"{format_bytes(peaks[device])} of {format_bytes(limits[device])}"
 
 
 def _in_one_unit(text: str) -> str:
@@ -386,14 +353,14 @@ def _in_one_unit(text: str) -> str:
     return f"{part} {of} {whole} {unit}" if unit == other else text
 
 
-def format_fit(row: PlacementRow) -> Text:
+def _fit(placement: Placement) -> Text:
     """Whether a placement is feasible, and if not, why."""
-    if row["feasible"]:
+    if placement.feasible:
         return Text("yes")
-    return Text("OOM" if row["step_time"] is not None else "cannot run", style="red")
+    return Text("OOM" if np.isfinite(placement.step_time) else "cannot run", style="red")
 
 
-def format_flops(count: float) -> str:
+def _flops(count: float) -> str:
     """Floating-point operations for a person."""
     for prefix, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if count >= scale:
@@ -408,12 +375,12 @@ def _ratio_cell(row: EvaluationRow | None) -> str | Text:
 
 
 def _optimum(gap: float | None) -> str:
-    return "" if gap is None else f", at most {format_ratio(gap)} times the optimum"
+    return "" if gap is None else f", at most {gap:.3f} times the optimum"
 
 
-def _single(row: PlacementRow) -> str:
-    fits = "" if row["single_device_feasible"] else " if it had the memory"
-    return f"the best single device{fits}"
+def _single(base: Baseline) -> str:
+    fits = "" if base.single.feasible else " if it had the memory"
+    return f"{format_time(base.single.step_time)}, the best single device{fits}"
 
 
 def _pairs(pairs: Mapping[str, str | Text]) -> Table:
@@ -428,12 +395,11 @@ def _pairs(pairs: Mapping[str, str | Text]) -> Table:
 def _table(
     title: str,
     columns: Sequence[str],
-    left: Sequence[str] | None = None,
-    right: Sequence[str] = (),
+    left: Sequence[str],
     whole: Sequence[str] = (),
     caption: str | None = None,
 ) -> Table:
-    """An empty table; the columns `whole` are never folded."""
+    """An empty table: `left` are the columns of text, those of `whole` are never folded."""
     table = Table(
         title=title or None,
         box=box.SIMPLE_HEAD,
@@ -443,7 +409,6 @@ def _table(
         pad_edge=False,
     )
     for name in columns:
-        is_left = name not in right if left is None else name in left
-        justify: JustifyMethod = "left" if is_left else "right"
+        justify: JustifyMethod = "left" if name in left else "right"
         table.add_column(name, justify=justify, overflow="fold", no_wrap=name in whole)
     return table

@@ -12,11 +12,10 @@ from placeto.heuristics.initial import single_devices
 from placeto.models.placeto.play import CompiledPolicy
 from placeto.problem import PlacementProblem
 from placeto.search.chains import anneal, unguided
-from placeto.search.coarser import coarser_incumbent
-from placeto.search.incumbent import Incumbent
+from placeto.search.incumbent import Incumbent, coarser_incumbent
 from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, stored
+from placeto.search.repair import offer_starts
 from placeto.search.settings import NO_POLICY, SearchConfig
-from placeto.search.starts import offer_starts
 from placeto.support.errors import PlacetoError
 from placeto.zoo.synthetic import synthetic_graph
 
@@ -31,24 +30,15 @@ def search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig)
     The best device, the expert's placement, earliest finish and HEFT; the policy's greedy sweeps
     from the fastest device, whether or not it has the memory, and some whose devices are drawn;
     then the chains of `anneal`, from the best of these. It is never worse than the heuristics and
-    the greedy sweeps, as far as the budget lets these begin and end. What found the best placement
-    is `incumbent.found_by`.
+    the greedy sweeps, as far as the budget lets these begin and end.
 
     Where there are many groups, after the heuristics all of this is first done with fewer, of
     several groups each, and with fewer still before that, as multilevel partitioners do (Karypis &
     Kumar 1998): moves of single groups would take long to get anywhere, and sweeps of the policy,
     which has learned with few groups, would find less. Then the chains go on with the groups as
-    they are, less hot.
+    they are, less hot. Without a policy and fewer groups it is simulated annealing alone.
 
-    Without a policy and fewer groups it is simulated annealing alone.
-
-    Args:
-        incumbent: what is offered to.
-        rng: draws.
-        config: settings.
-
-    Raises:
-        PlacetoError: there is no such policy.
+    Raises `PlacetoError` if there is no such policy.
     """
     if not offer_starts(incumbent, rng, max_evaluations=config.max_evaluations):
         return
@@ -65,11 +55,10 @@ def search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig)
 
 def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:
     """Does all of `search` with fewer groups, for a share of what is left of the budget."""
-    share, count = config.coarse_share, config.max_evaluations
+    share, count, least = config.coarse_share, config.max_evaluations, config.coarse_groups
+    assert least is not None
     if count is not None:
         count = max(int(share * (count - incumbent.evaluations)), 1)
-    assert config.coarse_groups is not None
-    least = config.coarse_groups
     wanted = max(int(incumbent.problem.num_groups / config.coarse_ratio), least)
     with coarser_incumbent(incumbent, wanted, share) as coarse:
         # What joins no groups that differ in their devices may leave more groups than wanted.
@@ -83,8 +72,9 @@ def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: Sear
 def prepare() -> None:
     """Runs every part once, on a small problem, so that it is compiled, or read from the cache."""
     problem = small_problem()
-    coarse = problem.num_groups // 2
-    config = SearchConfig(max_evaluations=PREPARING_EVALUATIONS, coarse_groups=coarse)
+    config = SearchConfig(
+        max_evaluations=PREPARING_EVALUATIONS, coarse_groups=problem.num_groups // 2
+    )
     # The policy last: another process may be compiling it.
     for each in (replace(config, policy=NO_POLICY, coarse_groups=None), config):
         search(Incumbent(problem, math.inf), np.random.default_rng(0), each)
@@ -114,29 +104,18 @@ def _offer_policy(
     problem = incumbent.problem
     singles = single_devices(problem)
     began = time.perf_counter()
-    step_times = incumbent.offer_many(singles).step_time
-    seconds = time.perf_counter() - began
-    start = singles[int(step_times.argmin())]
-    sweep = problem.num_groups / problem.num_devices * seconds
-    if _affordable(incumbent, config, problem.num_groups, sweep) * GREEDY_SHARE >= 1:
+    start = singles[int(incumbent.offer_many(singles).step_time.argmin())]
+    one = (time.perf_counter() - began) / problem.num_devices
+
+    def affordable() -> float:
+        """How many sweeps there could be with what is left of the budget."""
+        if config.max_evaluations is not None:
+            return (config.max_evaluations - incumbent.evaluations) / problem.num_groups
+        left = incumbent.budget_seconds - incumbent.seconds
+        return left / max(problem.num_groups * one, 1e-9)
+
+    if affordable() * GREEDY_SHARE >= 1:
         offer_greedy(incumbent, ready, start)
-    affordable = _affordable(incumbent, config, problem.num_groups, sweep) * DRAWN_SHARE
-    samples = min(config.samples, int(affordable))
+    samples = min(config.samples, int(affordable() * DRAWN_SHARE))
     if samples > 0:
         offer_drawn(incumbent, ready, np.tile(start, (samples, 1)), rng)
-
-
-def _affordable(
-    incumbent: Incumbent, config: SearchConfig, evaluations: int, seconds: float
-) -> float:
-    """How often something could be done with what is left of the budget.
-
-    Args:
-        incumbent: whose budget.
-        config: whose limit, if there is one.
-        evaluations: placements that doing it once simulates.
-        seconds: that it takes.
-    """
-    if config.max_evaluations is not None:
-        return (config.max_evaluations - incumbent.evaluations) / evaluations
-    return (incumbent.budget_seconds - incumbent.seconds) / max(seconds, 1e-9)

@@ -2,7 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import get_num_threads
@@ -10,26 +10,17 @@ from numba import get_num_threads
 from placeto.envs.features.pairs import group_index
 from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.placeto.scoring import Weights
-from placeto.objective import overflow, rank, search_costs
+from placeto.objective import overflow_so_far, rank, search_cost, search_costs
 from placeto.problem import PlacementProblem
-from placeto.search.chain import (
-    BEST_RANK,
-    BEST_STEP_TIME,
-    EVALUATIONS,
-    Chain,
-    ChainTask,
-    go_on_from,
-    new_chain,
-    run_chain,
-)
+from placeto.search import moves
 from placeto.search.incumbent import Incumbent
-from placeto.search.moves import neighbourhood
 from placeto.search.settings import SearchConfig
 from placeto.simulation import Outcomes
-from placeto.simulation.compiled import Buffers
+from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.state import buffers
-from placeto.support.arrays import Ints
+from placeto.simulation.state import OPS, Buffers, Compiled, State, begin, buffers, read, view
+from placeto.support.arrays import Floats, Ints
+from placeto.support.jit import inner, njit
 from placeto.support.units import format_seconds
 
 REPORTS = 100  # lines of progress in the whole budget
@@ -38,46 +29,71 @@ CHUNK = 50  # proposals that they make in between where placements are counted
 USUAL_CHAINS = 2  # there, so that the result does not depend on the machine
 # Of fewer groups, each is a larger share of the step: the search is as much hotter.
 TEMPERATE_GROUPS = 100
+# Columns of `Chain.numbers`: what the present placement costs, the best one's rank and step time,
+# placements simulated.
+COST, BEST_RANK, BEST_STEP_TIME, EVALUATIONS = range(4)
+LOOKS = 9  # at a simulation on its way, after as many ops each
+# How far behind it may fall before it is given up, as a share of the step. Of moves from good
+# placements of the families' validation graphs, this gives up one in a thousand of those that would
+# have passed, and halves the work.
+PATIENCE = 0.01
+SPARED = 0.1  # the share of proposals that may fall behind: in small graphs more come from behind
+EVENLY = 0.3  # the share of proposals whose kind is drawn evenly
+MEMORY = 500.0  # proposals of a kind after which earlier ones count half
+SMALLEST = 1e-300
 
 
-@dataclass(frozen=True, eq=False)
-class ChainWorker:
-    """A chain with all that it needs of its own."""
+class Chain(NamedTuple):
+    """Where a chain stands."""
 
-    chain: Chain
-    states: Buffers
-    rng: np.random.Generator
+    present: Ints  # (num_groups,) devices
+    best: Ints  # (num_groups,) the placement of lowest rank that it has accepted
+    best_peak: Ints  # (num_devices,) bytes of that
+    numbers: Floats  # (4,)
+    tried: Floats  # (NUM_KINDS,) how often each kind was proposed; earlier ones count less
+    gained: Floats  # (NUM_KINDS,) how often that was accepted and cheaper, likewise
 
-    def run(self, task: ChainTask, temperature: float, proposals: int) -> None:
-        """Goes on for so many proposals."""
-        run_chain(task, self.chain, *self.states, temperature, proposals, self.rng)
+
+class ChainTask(NamedTuple):
+    """What all chains work on."""
+
+    compiled: Compiled
+    guide: CompiledPolicy  # its table is empty where there is no policy
+    space: moves.Neighbourhood
+    scale: float  # s, in which memory over the limit is reckoned
+
+
+def new_chain(incumbent: Incumbent, scale: float) -> Chain:
+    """A chain that starts from the best placement so far."""
+    devices, peak, step_time = incumbent.best, incumbent.peak_memory, incumbent.step_time
+    assert peak is not None
+    numbers = np.array([_cost(incumbent, scale), rank(step_time, incumbent.excess), step_time, 0.0])
+    tried, gained = np.zeros(moves.NUM_KINDS), np.zeros(moves.NUM_KINDS)
+    return Chain(devices.copy(), devices.copy(), peak.copy(), numbers, tried, gained)
 
 
 def anneal(
     incumbent: Incumbent, rng: np.random.Generator, guide: CompiledPolicy, config: SearchConfig
 ) -> None:
-    """Anneals from the best placement so far until the budget ends.
+    """Anneals from the best placement so far, which there must be, until the budget ends.
 
     Each chain is a simulated annealing (Kirkpatrick, Gelatt & Vecchi 1983) of its own, by moves
-    drawn evenly and moves that the policy would make, more of the kinds that paid. Now and then
-    all go on from the best that any has found. Progress is told, and the clock looked at, in
-    between.
-
-    Args:
-        incumbent: what is offered to; it has a placement.
-        rng: draws the chains' generators.
-        guide: the policy; see `unguided`.
-        config: settings.
+    drawn evenly and moves that the policy would make (see `unguided`), more of the kinds that paid.
+    Now and then all go on from the best that any has found. Progress is told, and the clock looked
+    at, in between.
     """
     problem = incumbent.problem
-    space = neighbourhood(problem)
+    space = moves.neighbourhood(problem)
     if len(space.movable) <= 1:  # every placement is among the starts
         return
     scale = incumbent.step_time or 1.0
     heat = scale * max(TEMPERATE_GROUPS / problem.num_groups, 1.0)
     task = ChainTask(compiled(problem).compiled, guide, space, scale)
     count = config.chains or (get_num_threads() if config.max_evaluations is None else USUAL_CHAINS)
-    workers = [_worker(incumbent, task, draws) for draws in rng.spawn(count)]
+    workers = [
+        (new_chain(incumbent, scale), buffers(task.compiled, 2), draws)
+        for draws in rng.spawn(count)
+    ]
     limit = config.max_evaluations
     begun, evaluations = incumbent.share_spent(limit), incumbent.evaluations
     proposals, exchanges, reports = 1, 0, 0
@@ -86,8 +102,9 @@ def anneal(
             done = (spent - begun) / (1 - begun)
             if done * (config.exchanges + 1) >= exchanges + 1:
                 exchanges += 1
-                for worker in workers:
-                    go_on_from(worker.chain, _best(incumbent)[0], _cost(incumbent, scale))
+                for chain, *_ in workers:
+                    chain.present[:] = incumbent.best
+                    chain.numbers[COST] = _cost(incumbent, scale)
             if limit is not None:
                 left = limit - incumbent.evaluations
                 proposals = min(CHUNK, -(-left // count))
@@ -95,13 +112,16 @@ def anneal(
             placements = made / done / problem.num_groups if done > 0 else 0.0
             temperature = heat * config.temperature(done, placements)
             began = time.perf_counter()
-            running = [pool.submit(worker.run, task, temperature, proposals) for worker in workers]
+            running = [
+                pool.submit(run_chain, task, chain, states, temperature, proposals, draws)
+                for chain, states, draws in workers
+            ]
             for future in running:
                 future.result()
             pace = CHUNK_SECONDS / max(time.perf_counter() - began, 1e-6)
             proposals = max(1, int(proposals * min(pace, 2.0)))
-            for worker in workers:
-                _take(incumbent, worker.chain)
+            for chain, *_ in workers:
+                _take(incumbent, chain)
             if spent * REPORTS >= reports:
                 reports = int(spent * REPORTS) + 1
                 incumbent.progress(
@@ -121,39 +141,144 @@ def _take(incumbent: Incumbent, chain: Chain) -> None:
     """Offers what a chain has found since the last time."""
     count = int(chain.numbers[EVALUATIONS])
     chain.numbers[EVALUATIONS] = 0
-    if chain.numbers[BEST_RANK] < rank(incumbent.step_time, _over(incumbent)):
-        fits = bool((chain.best_peak <= incumbent.problem.memory_limit).all())
+    if chain.numbers[BEST_RANK] < rank(incumbent.step_time, incumbent.excess):
         outcomes = Outcomes(
-            step_time=np.array([chain.numbers[BEST_STEP_TIME]]),
-            peak_memory=chain.best_peak[None].copy(),
+            step_time=chain.numbers[[BEST_STEP_TIME]],
+            peak_memory=chain.best_peak[None],
             group_start=np.empty((1, 0)),
-            feasible=np.array([fits]),
+            feasible=np.array([(chain.best_peak <= incumbent.problem.memory_limit).all()]),
         )
         incumbent.take(chain.best[None], outcomes)
         count -= 1
     incumbent.evaluations += count
 
 
-def _worker(incumbent: Incumbent, task: ChainTask, rng: np.random.Generator) -> ChainWorker:
-    present, peak = _best(incumbent)
-    cost = _cost(incumbent, task.scale)
-    chain = new_chain(present, peak, incumbent.step_time, cost, _over(incumbent))
-    return ChainWorker(chain, buffers(task.compiled, 2), rng)
-
-
-def _best(incumbent: Incumbent) -> tuple[Ints, Ints]:
-    """The best placement so far and its peak memory."""
-    assert incumbent.devices is not None and incumbent.peak_memory is not None
-    return incumbent.devices, incumbent.peak_memory
-
-
-def _over(incumbent: Incumbent) -> float:
-    """Bytes by which the best placement so far exceeds the devices' memory, in all."""
-    _, peak = _best(incumbent)
-    return float(overflow(incumbent.problem, peak))
-
-
 def _cost(incumbent: Incumbent, scale: float) -> float:
-    _, peak = _best(incumbent)
-    costs = search_costs(incumbent.problem, np.float64(incumbent.step_time), peak, scale)
-    return float(costs)
+    assert incumbent.peak_memory is not None
+    step_time = np.float64(incumbent.step_time)
+    return float(search_costs(incumbent.problem, step_time, incumbent.peak_memory, scale))
+
+
+@njit(cache=True, nogil=True)
+def run_chain(
+    task: ChainTask,
+    chain: Chain,
+    states: Buffers,
+    temperature: float,
+    proposals: int,
+    rng: np.random.Generator,
+) -> None:
+    """Makes proposals and accepts some of them by the rule of Metropolis et al. (1953).
+
+    The rule's draw comes first, so that what will hardly pass is rejected early (Solonen et al.
+    2012), before its simulation is at its end. The buffers are of two simulations: of the present
+    placement and of what is proposed. The temperature is in seconds.
+    """
+    c, space, scale = task.compiled, task.space, task.scale
+    memory_limit = task.guide.group_index.memory_limit
+    whole = max(task.guide.group_index.group_memory.sum(), 1)
+    num_groups, num_devices = space.allowed.shape
+    kinds = moves.NUM_KINDS if len(task.guide.table) else moves.NUM_MOVES
+    numbers = chain.numbers
+    ints, longs, reals = states
+    s = view(c, ints[0], longs[0], reals[0])
+    t = view(c, ints[1], longs[1], reals[1])
+    peak = np.empty(num_devices, np.int64)
+    nothing = np.empty(0)
+    # When the present placement, and what is proposed, have so many ops behind them.
+    clocks, others = np.empty(LOOKS), np.full(LOOKS, np.inf)
+    candidate = np.empty(num_groups, np.int64)
+    opinion = moves.no_opinion(num_groups, num_devices)
+    raced_cost(c, chain.present, s, memory_limit, scale, whole, np.inf, others, 0.0, clocks)
+    step_time = read(s, peak, nothing)
+    for _ in range(proposals):
+        kind = moves.draw_kind(chain.tried, chain.gained, kinds, EVENLY, rng)
+        copy(chain.present, candidate)
+        if kind < moves.NUM_MOVES:
+            moves.propose(space, candidate, kind, rng)
+        else:
+            moves.propose_guided(
+                c, task.guide, space, s, step_time, peak, opinion,
+                moves.GUIDED[kind - moves.NUM_MOVES], candidate, rng,
+            )  # fmt: skip
+        if same(candidate, chain.present):
+            continue
+        limit = numbers[COST] - temperature * np.log(max(rng.random(), SMALLEST))
+        behind = limit - step_time + PATIENCE * step_time
+        if rng.random() < SPARED:
+            behind = np.inf
+        cost = raced_cost(
+            c, candidate, t, memory_limit, scale, whole, limit, clocks, behind, others
+        )
+        numbers[EVALUATIONS] += 1
+        chain.tried[kind] += 1
+        if chain.tried[kind] > MEMORY:
+            chain.tried[kind] /= 2
+            chain.gained[kind] /= 2
+        if cost > limit:
+            continue
+        if cost < numbers[COST]:
+            chain.gained[kind] += 1
+        s, t = t, s
+        clocks, others = others, clocks
+        step_time = read(s, peak, nothing)
+        opinion.known[:] = opinion.surveyed[0] = False  # what was asked is of another schedule
+        numbers[COST] = cost
+        copy(candidate, chain.present)
+        found = rank(step_time, overflow_so_far(s, memory_limit))
+        if found < numbers[BEST_RANK]:
+            numbers[BEST_RANK], numbers[BEST_STEP_TIME] = found, step_time
+            copy(candidate, chain.best)
+            copy(peak, chain.best_peak)
+
+
+@inner(cache=True)
+def copy(source: Ints, target: Ints) -> None:
+    """Copies numbers; numba's slices take seconds to compile, for what they say if sizes differ."""
+    for index in range(len(source)):
+        target[index] = source[index]
+
+
+@inner(cache=True)
+def same(one: Ints, other: Ints) -> bool:
+    """Whether all numbers are the same."""
+    for index in range(len(one)):  # noqa: SIM110, numba's `all` needs a generator
+        if one[index] != other[index]:
+            return False
+    return True
+
+
+@inner(cache=True)
+def raced_cost(
+    c: Compiled,
+    devices: Ints,
+    s: State,
+    memory_limit: Ints,
+    scale: float,
+    whole: int,
+    limit: float,
+    pace: Floats,
+    behind: float,
+    clocks: Floats,
+) -> float:
+    """What a placement costs, as `search_cost` has it; infinite if that is above a limit.
+
+    The simulation is given up as soon as it is above the limit, or so far behind another one that
+    it will hardly end below: by more than `behind` seconds. Else `s` is at the end of the step.
+    For `scale` and `whole` see `search_cost`.
+
+    Two arrays, (LOOKS,) in seconds, have when so many ops are behind: `pace` of the other, infinite
+    where nothing is given up, and `clocks` of this one, filled so far as it gets.
+    """
+    num_kept = len(c.missing)
+    begin(c, devices, s)
+    for look in range(LOOKS):
+        advance(c, s, num_kept * (LOOKS - look) // (LOOKS + 1), OPS)
+        clocks[look] = s.clock[0]
+        if clocks[look] > pace[look] + behind:
+            return np.inf
+        if search_cost(clocks[look], overflow_so_far(s, memory_limit), scale, whole) > limit:
+            return np.inf
+    advance(c, s, 0, OPS)
+    cost = search_cost(s.clock[0], overflow_so_far(s, memory_limit), scale, whole)
+    return cost if cost <= limit else np.inf

@@ -2,21 +2,25 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from placeto.grouping import coarsen
 from placeto.objective import overflow
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
-from placeto.support.arrays import Floats, Ints
+from placeto.support.arrays import Ints
 from placeto.support.progress import Progress, silent
 
 Clock = Callable[[], float]
+Settings = Mapping[str, object]
+NO_SETTINGS: Settings = MappingProxyType({})
 
 # Of each run of a placer: as many placements as anybody would want to measure.
 RECENT = 8
@@ -38,16 +42,13 @@ class Incumbent:
         started: when the incumbent was made.
         devices: (num_groups,) the best placement, or None before the first.
         evaluations: placements simulated so far.
-        lower_bound: seconds that the placer has proven no feasible placement to be below; infinite
-            if it has proven that there is none.
-        trace: of each feasible placement that was the fastest until then, one of a batch:
-            placements simulated, seconds since the start, and its step time in seconds.
-        recent: (num_groups,) devices of the last `RECENT` of these, all different, the fastest
+        lower_bound: see `Placement`, as for `trace` (of one of a batch) and `learning`.
+        recent: (num_groups,) devices of the last `RECENT` in the trace, all different, the fastest
             last.
-        learning: of each update of a placer that trains: seconds since the start, and the mean
-            step time in seconds of its episodes' last placements.
         part: what is at work, of a placer that is made of several.
         found_by: what was at work when the best placement was offered.
+        excess: bytes that the best placement is over the devices' memory; infinite before the
+            first, and where a group is on a device that cannot run it.
     """
 
     problem: PlacementProblem
@@ -66,10 +67,16 @@ class Incumbent:
     learning: list[tuple[float, float]] = field(default_factory=list)
     part: str = ""
     found_by: str = ""
-    _excess: float = np.inf
+    excess: float = np.inf
 
     def __post_init__(self) -> None:
         self.started = self.clock()
+
+    @property
+    def best(self) -> Ints:
+        """(num_groups,) the best placement; there must be one."""
+        assert self.devices is not None
+        return self.devices
 
     @property
     def seconds(self) -> float:
@@ -88,25 +95,13 @@ class Incumbent:
         return self.seconds / self.budget_seconds
 
     def placement(
-        self,
-        method: str,
-        seed: int,
-        settings: Mapping[str, object] = MappingProxyType({}),
-        *,
-        interrupted: bool = False,
+        self, method: str, seed: int, settings: Settings = NO_SETTINGS, *, interrupted: bool = False
     ) -> Placement:
-        """The best placement, and how it was found; there must be one.
-
-        Args:
-            method: what found it.
-            seed: where its random numbers started.
-            settings: that it was given.
-            interrupted: whether Ctrl-C ended it before its time.
-        """
-        assert self.devices is not None and self.peak_memory is not None
+        """The best placement, and how it was found; there must be one. See `Placement`."""
+        assert self.peak_memory is not None
         return Placement(
             problem=self.problem,
-            devices=self.devices,
+            devices=self.best,
             step_time=self.step_time,
             peak_memory=self.peak_memory,
             feasible=self.feasible,
@@ -142,15 +137,78 @@ class Incumbent:
         """Keeps the best of placements that were simulated elsewhere."""
         self.evaluations += len(many)
         over = overflow(self.problem, outcomes.peak_memory)
-        excess: Floats = np.where(np.isfinite(outcomes.step_time), over.astype(np.float64), np.inf)
+        excess = np.where(np.isfinite(outcomes.step_time), over, np.inf)
         for index in np.lexsort((outcomes.step_time, excess))[:1]:
-            rank = (excess[index], outcomes.step_time[index])
-            if self.devices is None or rank < (self._excess, self.step_time):
+            rank = (float(excess[index]), float(outcomes.step_time[index]))
+            if self.devices is None or rank < (self.excess, self.step_time):
                 self.devices = np.array(many[index], dtype=np.int64)
                 self.peak_memory = np.array(outcomes.peak_memory[index])
-                self._excess, self.step_time = float(rank[0]), float(rank[1])
+                self.excess, self.step_time = rank
                 self.feasible = bool(outcomes.feasible[index])
                 self.found_by = self.part
                 if self.feasible:
                     self.trace.append((self.evaluations, self.seconds, self.step_time))
                     self.recent.append(self.devices)
+
+
+def coarser(problem: PlacementProblem, max_groups: int) -> tuple[PlacementProblem, Ints]:
+    """A problem whose groups are made of a problem's groups.
+
+    Only groups that may be on the same devices are joined, and pins are kept. At most `max_groups`
+    are left for each such set of devices.
+
+    Returns:
+        The coarser problem, and (num_groups,) the coarser group of each group.
+    """
+    joined = np.empty(problem.num_groups, dtype=np.int64)
+    joined[problem.op_group] = coarsen(problem.graph, problem.op_group, max_groups)
+    alike = np.column_stack([joined, problem.allowed])
+    group_of = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
+    pins = {int(group_of[group]): device for group, device in problem.pins.items()}
+    grouping = group_of[problem.op_group]
+    return PlacementProblem(problem.graph, problem.cluster, grouping, pins=pins), group_of
+
+
+class CoarseIncumbent(Incumbent):
+    """An incumbent of a coarser problem; all that it takes, the finer one is offered as well.
+
+    Its `group_of` is (num_groups of the finer problem,) the coarser group of each group.
+    """
+
+    def __init__(
+        self, problem: PlacementProblem, finer: Incumbent, group_of: Ints, budget_seconds: float
+    ) -> None:
+        super().__init__(problem, budget_seconds, finer.progress, finer.clock)
+        self.started = finer.started
+        self.group_of = group_of
+        self._finer, self._told = finer, 0
+
+    def take(self, many: Ints, outcomes: Outcomes) -> None:
+        """Keeps the best of placements, and offers all of them to the finer incumbent."""
+        self.tell()
+        super().take(many, outcomes)
+        self._finer.part = self.part
+        self._finer.take(np.asarray(many)[:, self.group_of], outcomes)
+        self._told = self.evaluations
+
+    def tell(self) -> None:
+        """Tells the finer incumbent how many placements were simulated elsewhere."""
+        self._finer.evaluations += self.evaluations - self._told
+        self._told = self.evaluations
+
+
+@contextmanager
+def coarser_incumbent(
+    finer: Incumbent, max_groups: int, share: float = 1.0
+) -> Iterator[CoarseIncumbent]:
+    """An incumbent of the coarser problem, for a share, from 0 to 1, of what is left of the budget.
+
+    The finer one is offered what it takes, and may be offered others meanwhile.
+    """
+    problem, group_of = coarser(finer.problem, max_groups)
+    now = finer.seconds
+    coarse = CoarseIncumbent(problem, finer, group_of, now + share * (finer.budget_seconds - now))
+    try:
+        yield coarse
+    finally:
+        coarse.tell()

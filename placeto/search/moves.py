@@ -1,12 +1,20 @@
-"""Moves of the search: what a placement becomes when some groups change their devices."""
+"""What the search tries next: moves drawn evenly, and moves that the policy would make.
+
+A move is what a placement becomes when some groups change their devices.
+"""
 
 from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
+from placeto.envs.features import pairs as features
+from placeto.models.placeto.play import CompiledPolicy, distinct
+from placeto.models.placeto.scoring import score
 from placeto.problem import PlacementProblem
-from placeto.support.arrays import Bools, Ints
+from placeto.simulation.state import Compiled, State
+from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner
 
@@ -31,6 +39,15 @@ class Move(IntEnum):
 
 
 NUM_MOVES = len(Move)
+# Kinds of proposals: the moves, drawn evenly; then those of `GUIDED`, whose group and device the
+# policy chooses.
+GUIDED = (
+    int(Move.SINGLE), int(Move.RUN), int(Move.PART), int(Move.EXCHANGE), int(Move.REGION),
+    int(Move.CLUSTER),
+)  # fmt: skip
+NUM_KINDS = NUM_MOVES + len(GUIDED)
+PRIOR = 0.01  # gains a try, of a kind that was not tried yet
+ASKED = 4  # groups of which the policy tells which had best move
 
 
 class Neighbourhood(NamedTuple):
@@ -58,48 +75,30 @@ def neighbourhood(problem: PlacementProblem) -> Neighbourhood:
 
 
 @inner(cache=True)
-def propose(
-    space: Neighbourhood, devices: Ints, kind: int, rng: np.random.Generator
-) -> None:  # pragma: no cover
-    """Moves groups of a placement.
-
-    Args:
-        space: what the move is drawn from; at least one group is movable.
-        devices: (num_groups,) the placement; changed, unless the groups drawn have to stay.
-        kind: a `Move`.
-        rng: draws the rest.
-    """
+def propose(space: Neighbourhood, devices: Ints, kind: int, rng: Generator) -> None:
+    """Moves groups of a placement, unless those drawn have to stay; at least one is movable."""
     group = space.movable[_below(len(space.movable), rng)]
-    if kind == Move.SINGLE:
-        devices[group] = _other_device(space, devices, group, rng)
-    elif kind == Move.FOLLOW:
-        devices[group] = _device_nearby(space, devices, group, rng)
-    elif kind == Move.SWAP:
+    if kind == Move.SWAP:
         _swap(space, devices, group, rng)
     elif kind == Move.SHIFT:
         _shift(space, devices, group, rng)
     else:
-        if rng.random() < 0.5:
-            there = _device_nearby(space, devices, group, rng)
-        else:
-            there = _other_device(space, devices, group, rng)
+        nearby = kind == Move.FOLLOW or (kind != Move.SINGLE and rng.random() < 0.5)
+        there = _other_device(space, devices, group, nearby, rng)
         move_around(space, devices, kind, group, there, rng)
 
 
 @inner(cache=True)
 def move_around(
-    space: Neighbourhood, devices: Ints, kind: int, group: int, there: int, rng: np.random.Generator
-) -> None:  # pragma: no cover
-    """Moves a run or a region around a group to a device.
+    space: Neighbourhood, devices: Ints, kind: int, group: int, there: int, rng: Generator
+) -> None:
+    """Moves a group, or a run or a region around it, to a device: all kinds but SWAP and SHIFT.
 
-    Args:
-        space: what the move is drawn from.
-        devices: (num_groups,) the placement; changed, unless the groups drawn have to stay.
-        kind: `Move.RUN`, `PART`, `EXCHANGE`, `REGION` or `CLUSTER`.
-        group: one of the run, or what the region is around.
-        there: the device.
-        rng: draws size and place.
+    Groups of a placement that may not be there stay.
     """
+    if kind in (Move.SINGLE, Move.FOLLOW):
+        devices[group] = there
+        return
     here = devices[group]
     size = _size(len(devices), rng)
     if kind in (Move.REGION, Move.CLUSTER):
@@ -115,9 +114,7 @@ def move_around(
 
 
 @inner(cache=True)
-def _swap(
-    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
-) -> None:  # pragma: no cover
+def _swap(space: Neighbourhood, devices: Ints, group: int, rng: Generator) -> None:
     """Swaps a group with the first group on another device from a random one on, if they may."""
     here, first = devices[group], _below(len(space.movable), rng)
     for step in range(len(space.movable)):
@@ -129,9 +126,7 @@ def _swap(
 
 
 @inner(cache=True)
-def _shift(
-    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
-) -> None:  # pragma: no cover
+def _shift(space: Neighbourhood, devices: Ints, group: int, rng: Generator) -> None:
     """Shifts the next change of device along the order, before or behind a group, either way."""
     step = 1 if rng.random() < 0.5 else -1
     change = space.position[group]
@@ -152,13 +147,8 @@ def _shift(
 
 @inner(cache=True)
 def _region(
-    space: Neighbourhood,
-    devices: Ints,
-    group: int,
-    size: int,
-    together: bool,
-    rng: np.random.Generator,
-) -> Ints:  # pragma: no cover
+    space: Neighbourhood, devices: Ints, group: int, size: int, together: bool, rng: Generator
+) -> Ints:
     """At most `size` groups around a group; if `together`, all on its device."""
     region = np.empty(len(devices), np.int64)
     seen = np.zeros(len(devices), np.bool_)
@@ -180,33 +170,24 @@ def _region(
 
 
 @inner(cache=True)
-def _put(space: Neighbourhood, devices: Ints, group: int, device: int) -> None:  # pragma: no cover
+def _put(space: Neighbourhood, devices: Ints, group: int, device: int) -> None:
     if space.allowed[group, device]:
         devices[group] = device
 
 
 @inner(cache=True)
-def _device_nearby(
-    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
-) -> int:  # pragma: no cover
-    """Another device that a group may be on and an adjacent group is on; if none, any other."""
+def _other_device(
+    space: Neighbourhood, devices: Ints, group: int, nearby: bool, rng: Generator
+) -> int:
+    """Another device that a movable group may be on; if `nearby`, an adjacent group's if it can."""
     chosen, count = -1, 0
-    for index in range(space.start[group], space.start[group + 1]):
+    for index in range(space.start[group], space.start[group + 1] if nearby else 0):
         device = devices[space.adjacent[index]]
         if device != devices[group] and space.allowed[group, device]:
             count += 1
             if _below(count, rng) == 0:
                 chosen = device
-    return chosen if count else _other_device(space, devices, group, rng)
-
-
-@inner(cache=True)
-def _other_device(
-    space: Neighbourhood, devices: Ints, group: int, rng: np.random.Generator
-) -> int:  # pragma: no cover
-    """Another device that a movable group may be on."""
-    chosen, count = -1, 0
-    for device in range(space.allowed.shape[1]):
+    for device in range(0 if count else space.allowed.shape[1]):
         if device != devices[group] and space.allowed[group, device]:
             count += 1
             if _below(count, rng) == 0:
@@ -215,10 +196,99 @@ def _other_device(
 
 
 @inner(cache=True)
-def _size(num_groups: int, rng: np.random.Generator) -> int:  # pragma: no cover
+def _size(num_groups: int, rng: Generator) -> int:
     return int(2 * max(num_groups / 4, 1.0) ** rng.random())
 
 
 @inner(cache=True)
-def _below(number: int, rng: np.random.Generator) -> int:  # pragma: no cover
+def _below(number: int, rng: Generator) -> int:
     return int(rng.random() * number)
+
+
+class Opinion(NamedTuple):
+    """What the policy says of the present schedule, so far as it was asked; and room to ask."""
+
+    logits: Floats  # (num_groups, num_devices)
+    known: Bools  # (num_groups,) whether it was asked of the group
+    surveyed: Bools  # (1,) whether the next two are of this schedule
+    busy: Floats  # (num_devices, BINS + 1), see `busy_profile`
+    load: Floats  # (num_devices, 2), likewise
+    decided: Bools  # (num_groups,) all true: the search is no sweep
+    pairs: Features  # (num_devices, PAIR_FEATURES)
+    groups: Features  # (GROUP_FEATURES,)
+    choices: Bools  # (num_devices,)
+
+
+@inner(cache=True)
+def no_opinion(num_groups: int, num_devices: int) -> Opinion:
+    """Nothing was asked yet."""
+    known, surveyed = np.zeros(num_groups, np.bool_), np.zeros(1, np.bool_)
+    busy, load = np.empty((num_devices, features.BINS + 1)), np.empty((num_devices, 2))
+    pairs = np.empty((num_devices, features.PAIR_FEATURES), np.float32)
+    groups, choices = np.empty(features.GROUP_FEATURES, np.float32), np.empty(num_devices, np.bool_)
+    logits, decided = np.empty((num_groups, num_devices)), np.ones(num_groups, np.bool_)
+    return Opinion(logits, known, surveyed, busy, load, decided, pairs, groups, choices)
+
+
+@inner(cache=True)
+def draw_kind(tried: Floats, gained: Floats, kinds: int, evenly: float, rng: Generator) -> int:
+    """Draws one of so many kinds of proposals, the likelier the oftener it was tried and gained.
+
+    `evenly` is the chance that all are equally likely.
+    """
+    if rng.random() < evenly:
+        return int(rng.random() * kinds)
+    total = 0.0
+    for kind in range(kinds):
+        total += (gained[kind] + PRIOR) / (tried[kind] + 1)
+    point = rng.random() * total
+    for kind in range(kinds):
+        point -= (gained[kind] + PRIOR) / (tried[kind] + 1)
+        if point < 0:
+            return kind
+    return kinds - 1
+
+
+@inner(cache=True)
+def propose_guided(
+    c: Compiled,
+    guide: CompiledPolicy,
+    space: Neighbourhood,
+    s: State,
+    step_time: float,
+    peak: Ints,
+    o: Opinion,
+    kind: int,
+    devices: Ints,
+    rng: Generator,
+) -> None:
+    """Moves groups of a placement where the policy would have one of them, if it would any.
+
+    At least one group is movable. The placement's simulation is at its end, with the starts of ops;
+    its step time is in seconds, its peaks are (num_devices,) bytes. The opinion is of this
+    simulation; more of it is asked for. The kind is one of `GUIDED`.
+    """
+    w, step_time = guide.group_index, max(step_time, features.TINY)
+    if not o.surveyed[0]:
+        features.busy_profile(c, w, s, step_time, o.busy, o.load)
+        o.surveyed[0] = True
+    group, there, highest = -1, -1, -np.inf
+    for _ in range(ASKED):
+        asked = space.movable[int(rng.random() * len(space.movable))]
+        logits = o.logits[asked]
+        if not o.known[asked]:
+            features.observe(
+                c, w, s, step_time, peak, o.busy, o.load, asked, o.decided, True, o.pairs, o.groups
+            )  # fmt: skip
+            distinct(o.pairs, w.allowed[asked], o.choices)
+            score(guide.weights, o.pairs, o.groups, guide.table[asked], o.choices, logits)
+            o.known[asked] = True
+        here = devices[asked]
+        for device in range(len(logits)):
+            if device != here and logits[device] > -np.inf:
+                gumbel = -np.log(-np.log(max(rng.random(), features.TINY)))
+                value = logits[device] - logits[here] + gumbel
+                if value > highest:
+                    group, there, highest = asked, device, value
+    if group >= 0:
+        move_around(space, devices, kind, group, there, rng)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
+from numpy.random import Generator
 
 from placeto.envs.features.groups import group_graph
 from placeto.envs.features.pairs import group_index
@@ -14,9 +15,8 @@ from placeto.models.placeto.scoring import embedding_of, weights_of
 from placeto.models.placeto.stored import read_placeto
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
-from placeto.search.coarser import coarser_incumbent
-from placeto.search.incumbent import Incumbent
-from placeto.support.arrays import Ints
+from placeto.search.incumbent import Incumbent, coarser_incumbent
+from placeto.support.arrays import Floats, Ints
 
 MEMORY_PENALTY = 2.0  # s a GiB
 # Of an episode's sweeps, by how much the devices are drawn: 1 as likely as the policy has them.
@@ -25,6 +25,8 @@ STRETCHES = 20  # of a placement, one of which at most is disturbed
 
 ReadyFor = Callable[[PlacementProblem], CompiledPolicy]  # makes a policy ready for a problem
 Refine = Callable[[ReadyFor], None]  # see `few_groups`
+
+stored = cache(read_placeto)  # a policy, read once
 
 
 def compiled_policy(policy: StoredPolicy, problem: PlacementProblem) -> CompiledPolicy:
@@ -37,13 +39,9 @@ def compiled_policy(policy: StoredPolicy, problem: PlacementProblem) -> Compiled
 def few_groups(incumbent: Incumbent, coarse_groups: int) -> Iterator[tuple[Incumbent, Refine]]:
     """What a policy is to place first, and what refines it: policies have learned with few groups.
 
-    Where there are more, they place several together, as multilevel partitioners do (Karypis &
-    Kumar 1998); the best such placement is refined by greedy sweeps over the groups as they are,
-    if the budget is enough for one.
-
-    Args:
-        incumbent: what is offered to.
-        coarse_groups: how many groups are few.
+    Where there are more than `coarse_groups`, they place several together, as multilevel
+    partitioners do (Karypis & Kumar 1998); the best such placement is refined by greedy sweeps over
+    the groups as they are, if the budget is enough for one.
 
     Yields:
         An incumbent with few groups, and what refines its best placement, where that is a new one,
@@ -57,10 +55,10 @@ def few_groups(incumbent: Incumbent, coarse_groups: int) -> Iterator[tuple[Incum
 
         def refine(ready_for: ReadyFor) -> None:
             nonlocal refined
-            best = coarse.devices
-            if best is None or best is refined:
+            if coarse.devices is refined:
                 return
-            refined, start = best, best[coarse.group_of]
+            refined = coarse.best
+            start = refined[coarse.group_of]
             incumbent.offer(start)  # the first one takes longer: the problem is made ready
             began = incumbent.seconds
             incumbent.offer(start)
@@ -72,19 +70,13 @@ def few_groups(incumbent: Incumbent, coarse_groups: int) -> Iterator[tuple[Incum
 
 
 def offer_greedy(incumbent: Incumbent, ready: CompiledPolicy, start: Ints) -> None:
-    """Offers what greedy sweeps lead to, each from where the last ended, while they improve.
-
-    Args:
-        incumbent: what is offered to.
-        ready: the policy.
-        start: (num_groups,) where the first begins.
-    """
+    """Offers what greedy sweeps lead to, each from where the last ended, while they improve."""
     problem = incumbent.problem
     quiet = np.zeros((problem.num_groups, 1, problem.num_devices))
     least, later = np.inf, False
     while True:
-        played = _played(problem, ready, start[None], quiet, decided=later)
-        cost = _offer(incumbent, played)
+        played = _play(incumbent, ready, start[None], quiet, later)
+        cost = float(played.best_cost.min())
         if cost >= least or incumbent.expired:
             return
         start, least, later = played.best[0], cost, True
@@ -94,85 +86,54 @@ def offer_drawn(
     incumbent: Incumbent,
     ready: CompiledPolicy,
     starts: Ints,
-    rng: np.random.Generator,
+    rng: Generator,
     draws: Sequence[float] = ONE_SWEEP,
     later: bool = False,
 ) -> None:
     """Offers the best placements of episodes whose devices are drawn.
 
+    They begin at (episodes, num_groups) starts; `later` says that these are what a sweep left.
     Every sweep but an episode's first begins with the best placement of the one before. No more
-    are begun once the budget is spent.
-
-    Args:
-        incumbent: what is offered to.
-        ready: the policy.
-        starts: (episodes, num_groups) where they begin.
-        rng: draws.
-        draws: of each sweep, what the noise is scaled by; 0 for the likeliest devices.
-        later: whether the starts are what a sweep left.
+    are begun once the budget is spent. `draws` is what the noise of each sweep is scaled by.
     """
     problem = incumbent.problem
     for scale in draws:
         noise = scale * rng.gumbel(size=(problem.num_groups, len(starts), problem.num_devices))
-        played = _played(problem, ready, starts, noise, decided=later)
-        _offer(incumbent, played)
+        starts, later = _play(incumbent, ready, starts, noise, later).best, True
         if incumbent.expired:
             return
-        starts, later = played.best, True
 
 
-def scattered(
-    problem: PlacementProblem, start: Ints, rng: np.random.Generator, samples: int
-) -> Ints:
+def scattered(problem: PlacementProblem, start: Ints, rng: Generator, samples: int) -> Ints:
     """(samples, num_groups) in turn a placement and a random one."""
     starts = [random_placement(problem, rng) if row % 2 else start for row in range(samples)]
     return np.stack(starts)
 
 
-def disturbed(
-    problem: PlacementProblem, devices: Ints, rng: np.random.Generator, samples: int
-) -> Ints:
+def disturbed(problem: PlacementProblem, devices: Ints, rng: Generator, samples: int) -> Ints:
     """(samples, num_groups) a placement, of which a stretch of the groups is moved elsewhere.
 
     In turn the stretch goes to one device, or its devices change places.
     """
-    order, groups, count = problem.group_order, problem.num_groups, problem.num_devices
+    groups, count = problem.num_groups, problem.num_devices
     rows = np.tile(devices, (samples, 1))
     for number, row in enumerate(rows):
         length = int(rng.integers(1, max(groups // STRETCHES, 1) + 1))
         begin = int(rng.integers(groups - length + 1))
-        stretch = order[begin : begin + length]
+        stretch = problem.group_order[begin : begin + length]
         there = rng.permutation(count)[row[stretch]] if number % 2 else int(rng.integers(count))
         row[stretch] = np.where(problem.allowed[stretch, there], there, row[stretch])
     return rows
 
 
-@cache
-def stored(source: str) -> StoredPolicy:
-    """A policy, read once."""
-    return read_placeto(source)
-
-
-def _played(
-    problem: PlacementProblem,
-    ready: CompiledPolicy,
-    start: Ints,
-    noise: np.ndarray,
-    decided: bool = False,
+def _play(
+    incumbent: Incumbent, ready: CompiledPolicy, starts: Ints, noise: Floats, decided: bool
 ) -> Sweeps:
-    return play(
-        problem,
-        ready,
-        start,
-        noise,
-        memory_penalty=MEMORY_PENALTY,
-        decided=decided,
-        remember=False,
-    )
-
-
-def _offer(incumbent: Incumbent, played: Sweeps) -> float:
-    """Offers the best placements on the way; returns the least cost of them in seconds."""
+    """Plays a sweep, and offers the best placements on the way."""
+    played = play(
+        incumbent.problem, ready, starts, noise,
+        memory_penalty=MEMORY_PENALTY, decided=decided, remember=False,
+    )  # fmt: skip
     incumbent.offer_many(played.best)
     incumbent.evaluations += played.unreported
-    return float(played.best_cost.min())
+    return played

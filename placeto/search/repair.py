@@ -1,14 +1,16 @@
-"""Repair of placements: groups where they may not be, devices whose memory overflows."""
+"""What every search starts from: heuristics, offered, and repaired where memory overflows."""
 
 import numpy as np
 
 from placeto.bounds.memory import infeasibility
 from placeto.heuristics.costs import exchanged_bytes
+from placeto.heuristics.table import HEURISTICS
 from placeto.objective import overflow
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
 from placeto.support.arrays import Bools, Floats, Ints
 
+STARTS = ("single", "expert", "etf", "heft")
 MAX_ROUNDS = 50
 MAX_MOVES = 300
 MAX_TRIED = 64  # moves in one round of trials
@@ -17,24 +19,49 @@ WELCOME_SHARE = 0.1  # of what is left of the budget, for a repair that is not n
 CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
 
 
+def offer_heuristic(incumbent: Incumbent, rng: np.random.Generator, name: str) -> None:
+    """Offers what a heuristic finds, unless `NotApplicable`; no batch once the budget is spent."""
+    heuristic = HEURISTICS[name]
+    left = max(incumbent.budget_seconds - incumbent.seconds, 0.0)
+    for batch in heuristic.placements(incumbent.problem, rng, left, incumbent.progress):
+        # One by one: to run a few over all cores is not worth compiling that.
+        offer = offer_repaired if heuristic.repaired else Incumbent.offer
+        for devices in batch:
+            offer(incumbent, devices)
+        if incumbent.expired:
+            return
+
+
+def offer_starts(
+    incumbent: Incumbent, rng: np.random.Generator, max_evaluations: int | None = None
+) -> bool:
+    """Offers what the usual heuristics find, one after the other; the `part` is the one at work.
+
+    Returns:
+        Whether any of the budget is left; not if so many placements, if limited, were simulated.
+    """
+    for name in STARTS:
+        incumbent.part = name
+        offer_heuristic(incumbent, rng, name)
+        if incumbent.share_spent(max_evaluations) >= 1 or incumbent.expired:
+            return False
+    return True
+
+
 def offer_repaired(incumbent: Incumbent, devices: Ints) -> None:
     """Offers a placement; if it does not fit in memory, what becomes of it by moving groups too.
 
-    Groups leave the devices whose simulated peak exceeds the memory. First, round after round, as
-    many as it takes move to devices whose peak leaves room for them, those first whose move adds
-    the fewest bytes of transfers for a byte that it frees. A group is reckoned to take the share of
-    its counted memory (`group_memory`) that its device's peak is of the counted memory of all
-    of its groups; it never returns to a device that it has left. When none has room left, single
-    moves are simulated, from the placement that had least above the limits, and of these the one
-    is made that leaves least, again and again, even if that is more than before: a tabu search
-    (Glover 1986), in which a group that has moved rests for some rounds. It ends with a placement
-    that fits, after `MAX_MOVES`, when the budget is spent, or at once where provably nothing fits.
-    Where the incumbent has one that fits already, a repair may take a tenth of what is left of the
-    budget: it can take longer than all else, and is not needed then.
-
-    Args:
-        incumbent: what is offered to.
-        devices: (num_groups,) a placement, each group where it may be.
+    Every group is where it may be. They leave the devices whose simulated peak exceeds the memory.
+    First, round after round, as many as it takes move to devices whose peak leaves room for them,
+    those first whose move adds the fewest bytes of transfers for a byte that it frees. A group is
+    reckoned to take the share of its counted memory (`group_memory`) that its device's peak is of
+    the counted memory of all of its groups; it never returns to a device that it has left. When
+    none has room left, single moves are simulated, from the placement that had least above the
+    limits, and of these the one is made that leaves least, again and again, even if that is more
+    than before: a tabu search (Glover 1986), in which a group that has moved rests for some rounds.
+    It ends with a placement that fits, after `MAX_MOVES`, when the budget is spent, or at once
+    where provably nothing fits. Where the incumbent has one that fits already, a repair may take a
+    tenth of what is left of the budget: it can take longer than all else, and is not needed then.
     """
     problem = incumbent.problem
     share = WELCOME_SHARE if incumbent.feasible else 1.0
@@ -82,7 +109,7 @@ def _relieved(problem: PlacementProblem, devices: Ints, peak: Ints, open_to: Boo
             break
         groups = np.flatnonzero((devices == device) & (problem.group_memory > 0))
         need = problem.group_memory[groups] * alive[device]
-        price = _prices(exchanged[groups], need, open_to[groups], device).min(axis=1)
+        price = _prices(exchanged[groups], need, open_to[groups], devices[groups]).min(axis=1)
         for index in np.argsort(price, kind="stable"):
             if room[device] >= 0:
                 break
@@ -102,53 +129,40 @@ def _best_move(
 ) -> tuple[Ints | None, Ints]:
     """The move of one group off an overfull device that leaves least above the limits.
 
-    Args:
-        incumbent: what is offered to.
-        devices: (num_groups,) the placement before it.
-        peak: (num_devices,) bytes, of that.
-        awake: (num_groups,) which groups may move.
-        until: seconds of the incumbent's at which it ends.
+    Only groups that are awake move. The peaks are (num_devices,) bytes.
 
     Returns:
-        The placement after it, and its (num_devices,) peaks; None if there is no move to try, or
-        no time.
+        The placement after it, and its peaks; None if there is no move to try, or no time until so
+        many seconds of the incumbent's.
     """
     problem = incumbent.problem
-    exchanged = exchanged_bytes(problem, devices)
-    moves: list[tuple[float, int, int]] = []
-    for device in np.flatnonzero(peak > problem.memory_limit).tolist():
-        groups = np.flatnonzero((devices == device) & awake)
-        prices = _prices(
-            exchanged[groups], problem.group_memory[groups] + 1, problem.allowed[groups], device
-        )
-        rows, targets = np.nonzero(np.isfinite(prices))
-        moves.extend(
-            zip(
-                prices[rows, targets].tolist(), groups[rows].tolist(), targets.tolist(), strict=True
-            )
-        )
-    moves = sorted(moves)[:MAX_TRIED]
+    groups = np.flatnonzero(awake & (peak > problem.memory_limit)[devices])
+    exchanged, freed = exchanged_bytes(problem, devices)[groups], problem.group_memory[groups] + 1
+    prices = _prices(exchanged, freed, problem.allowed[groups], devices[groups])
+    rows, targets = np.nonzero(np.isfinite(prices))
+    cheapest = np.lexsort((targets, rows, prices[rows, targets]))[:MAX_TRIED]
     best, best_peak = None, peak
     together = max(1, CELLS_AT_ONCE // problem.num_groups)
-    for begin in range(0, len(moves), together):
+    for begin in range(0, len(cheapest), together):
         if incumbent.seconds >= until:
             break
-        chosen = moves[begin : begin + together]
+        chosen = cheapest[begin : begin + together]
         many = np.tile(devices, (len(chosen), 1))
-        many[np.arange(len(chosen)), [group for _, group, _ in chosen]] = [d for _, _, d in chosen]
+        many[np.arange(len(chosen)), groups[rows[chosen]]] = targets[chosen]
         peaks = incumbent.offer_many(many).peak_memory
-        least = int(np.argmin([overflow(problem, row) for row in peaks]))
+        least = int(overflow(problem, peaks).argmin())
         if best is None or overflow(problem, peaks[least]) < overflow(problem, best_peak):
             best, best_peak = many[least], peaks[least]
     return best, best_peak
 
 
-def _prices(exchanged: Ints, freed: Floats | Ints, open_to: Bools, device: int) -> Floats:
-    """(n, num_devices) bytes of transfers that moves off a device add for each byte freed.
+def _prices(exchanged: Ints, freed: Floats | Ints, open_to: Bools, here: Ints) -> Floats:
+    """(n, num_devices) bytes of transfers that moves of n groups add for each byte freed here.
 
     Infinite where a group may not go.
     """
-    added = exchanged[:, device, None] - exchanged
+    rows = np.arange(len(here))
+    added = exchanged[rows, here, None] - exchanged
     prices = np.where(open_to, added / freed[:, None], np.inf)
-    prices[:, device] = np.inf
+    prices[rows, here] = np.inf
     return prices

@@ -11,6 +11,14 @@ MOST_CHAINS = 256
 USUAL_PLACEMENTS, MOST_HEAT = 100, 4.0  # a group, and how much hotter a longer search begins
 
 
+def check_least(config: object, **least: int) -> None:
+    """Raises `PlacetoError` where one of these fields, unless it is None, is less."""
+    for name, number in least.items():
+        value = getattr(config, name)
+        if value is not None and value < number:
+            raise PlacetoError(f"{name} is {value}, expected {number} or more")
+
+
 @dataclass(frozen=True)
 class SearchConfig:
     """Settings of `search`.
@@ -53,15 +61,10 @@ class SearchConfig:
     exchanges: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("samples", "chains", "exchanges"):
-            if getattr(self, name) < 0:
-                raise PlacetoError(f"{name} is {getattr(self, name)}, expected 0 or more")
+        check_least(self, samples=0, chains=0, exchanges=0)
         if self.chains > MOST_CHAINS:
             raise PlacetoError(f"chains is {self.chains}, expected at most {MOST_CHAINS}")
-        if self.max_evaluations is not None and self.max_evaluations < 1:
-            raise PlacetoError(f"max_evaluations is {self.max_evaluations}, expected 1 or more")
-        if self.coarse_groups is not None and self.coarse_groups < 1:
-            raise PlacetoError(f"coarse_groups is {self.coarse_groups}, expected 1 or more")
+        check_least(self, max_evaluations=1, coarse_groups=1)
         if not self.coarse_ratio > 1:
             raise PlacetoError(f"coarse_ratio is {self.coarse_ratio}, expected more than 1")
         if not 0 < self.coarse_share < 1:
@@ -74,11 +77,9 @@ class SearchConfig:
             )
 
     def temperature(self, spent: float, placements: float) -> float:
-        """The temperature of the search.
+        """The temperature once a share of the budget, from 0 to 1, is spent.
 
-        Args:
-            spent: how much of the budget is spent, from 0 to 1.
-            placements: that the whole search will have simulated, a group.
+        `placements` is how many the whole search will have simulated, a group.
         """
         longer = min(math.sqrt(placements / USUAL_PLACEMENTS), MOST_HEAT)
         first = max(longer * self.first_temperature, self.last_temperature)

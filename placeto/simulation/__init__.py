@@ -1,10 +1,8 @@
 """Event-driven simulation of one training step (semantics version 1)."""
 
-from placeto.simulation.batch import EvaluatedBatch
 from placeto.simulation.control import control_edges, ordered_ops, starting_order
-from placeto.simulation.evaluator import Evaluator, find_evaluator
-from placeto.simulation.memory import memory_over_time
-from placeto.simulation.schedule import Schedule, Transfers
+from placeto.simulation.evaluator import EvaluatedBatch, Evaluator, find_evaluator
+from placeto.simulation.schedule import Schedule, Transfers, memory_over_time
 from placeto.simulation.simulate import Outcomes, simulate, simulate_many, step_times
 from placeto.simulation.timeline import save_timeline, timeline
 

@@ -1,16 +1,11 @@
 """Control dependencies that make a runtime follow a schedule's order on each device."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from placeto.graph import ComputationGraph
-    from placeto.problem import PlacementProblem
-    from placeto.simulation.schedule import Schedule
-    from placeto.support.arrays import Bools, Ints
+from placeto.graph import ComputationGraph
+from placeto.problem import PlacementProblem
+from placeto.simulation.schedule import Schedule
+from placeto.support.arrays import Bools, Ints
 
 # What a runtime has done before it begins, or does in no time to speak of.
 TIMELESS = frozenset({"Placeholder", "VarHandleOp", "Const", "NoOp", "Identity"})
@@ -18,13 +13,10 @@ _BRANCHES, _JOINS = frozenset({"Switch", "RefSwitch"}), frozenset({"Merge", "Ref
 
 
 def ordered_ops(graph: ComputationGraph) -> Bools:
-    """Which ops are kept in order: those that take time, whatever they are said to cost.
+    """(num_ops,) which ops are kept in order: those that take time, whatever they are said to cost.
 
     What stands behind a branch of TensorFlow 1 (`Switch`) is left out up to where it is joined: it
     may not run at all, and then nothing would that waits for it.
-
-    Returns:
-        (num_ops,) whether each is.
     """
     ordered = np.array([kind not in TIMELESS for kind in graph.op_types], dtype=bool)
     if not _BRANCHES.isdisjoint(graph.op_types):
@@ -39,9 +31,7 @@ def ordered_ops(graph: ComputationGraph) -> Bools:
 
 def starting_order(problem: PlacementProblem, schedule: Schedule) -> Ints:
     """(num_ops,) the ops by the instants at which they start, and in topological order."""
-    rank = np.empty(problem.graph.num_ops, dtype=np.int64)
-    rank[problem.graph.topological_order] = np.arange(problem.graph.num_ops)
-    return np.lexsort((rank, schedule.start))
+    return np.lexsort((np.argsort(problem.graph.topological_order), schedule.start))
 
 
 def control_edges(
@@ -56,10 +46,7 @@ def control_edges(
     Paths are told by what each op comes after on each device, the last op of it (vector clocks;
     Fidge 1988, Mattern 1989).
 
-    Args:
-        problem: what was placed.
-        schedule: how it runs.
-        ordered: (num_ops,) which ops to keep in order; those of `ordered_ops` if None.
+    Kept in order are (num_ops,) `ordered` ops; those of `ordered_ops` if None.
 
     Returns:
         (n, 2) ops: which one must end before which other begins.
@@ -91,7 +78,5 @@ def control_edges(
 
 def _producers(graph: ComputationGraph) -> list[Ints]:
     """Of each op those whose outputs it consumes."""
-    consumer = np.argsort(graph.edge_consumer, kind="stable")
-    producer = graph.tensor_producer[graph.edge_tensor[consumer]]
-    counts = np.bincount(graph.edge_consumer, minlength=graph.num_ops)
-    return np.split(producer, np.cumsum(counts)[:-1])
+    start, edges = graph.inputs
+    return np.split(graph.op_edges[0][edges], start[1:-1])

@@ -9,44 +9,28 @@ of the two firsts.
 
 import numpy as np
 
+from placeto.simulation import columns as col
 from placeto.support.arrays import Floats, Int32s, Ints
 from placeto.support.jit import inner
 
-# Columns of `State.device_ints`: positions in the device's row of `State.ready` (the next op, the
-# end, the first op of the last instant, the end of those of instant 0), the heap's root, the op
-# that runs, the next source; bytes in use, and their peak.
-HEAD, TAIL, LATEST, FIRST_TAIL, ROOT, RUNNING, SOURCE = range(7)
-MEMORY, PEAK = range(7, 9)
-# Columns of `State.device_reals`, the same memory, in seconds: when its op finishes or it becomes
-# free, or infinite; from when on it may start an op; the last instant at which an op became ready.
-NEXT_TIME, FREE, LATEST_AT = range(9, 12)
-DEVICE_ROW = 16
-# Columns of `State.channel_queue`: ends of the list, the heap's root, the transfer of the tensor at
-# hand, and whether the channel will be looked at: -1 not, 0 by an event, 1 at this instant.
-FIRST, LAST, HEAP, AT_HAND, WAKES = range(5)
-CHANNEL_ROW = 8
-# Columns of links.
-CHILD, NEXT = range(2)
-
-ReadyQueues = tuple[Ints, Floats, Int32s, Int32s, Int32s]
+Heap = tuple[Int32s, Floats, Int32s]
+"""Items (num_items,) in heaps: links (…, 2); when each began to wait, in seconds; keys (…, 2)."""
+ReadyQueues = tuple[Ints, Floats, Int32s, Heap]
+"""`device_ints` and `device_reals` (num_devices, 16), `ready` (num_devices, num_kept) ops in order,
+and the rest of each queue, of which all began at one instant; keys are each op's own number."""
 
 # An index that is known not to be negative: numba then spares itself the check.
 u = np.uint64
 
 # Without reference counting, which is most of what calling these would cost; they keep no array.
 allocation_free = inner(cache=True, _nrt=False)
+expanded = inner(cache=True, _nrt=False, forceinline=True)
 
 
 @allocation_free
-def precedes(since: Floats, keys: Int32s, item: int, other: int) -> bool:  # pragma: no cover
-    """Whether an item comes before another in a queue.
-
-    Args:
-        since: (num_items,) when each began to wait, in seconds.
-        keys: (num_items, 2) what orders the items of one instant.
-        item: one.
-        other: another.
-    """
+def precedes(heap: Heap, item: int, other: int) -> bool:
+    """Whether an item comes before another in a queue."""
+    _, since, keys = heap
     if since[u(item)] != since[u(other)]:
         return since[u(item)] < since[u(other)]
     if keys[u(2 * item + 0)] != keys[u(2 * other + 0)]:
@@ -55,168 +39,138 @@ def precedes(since: Floats, keys: Int32s, item: int, other: int) -> bool:  # pra
 
 
 @allocation_free
-def meld(links: Int32s, since: Floats, keys: Int32s, a: int, b: int) -> int:  # pragma: no cover
+def meld(heap: Heap, a: int, b: int) -> int:
     """Joins two heaps, of roots `a` and `b`; returns the root."""
+    links, _, _ = heap
     if a < 0:
         return b
-    if precedes(since, keys, b, a):
+    if precedes(heap, b, a):
         a, b = b, a
-    links[u(2 * b + NEXT)] = links[u(2 * a + CHILD)]
-    links[u(2 * a + CHILD)] = b
+    links[u(2 * b + col.NEXT)] = links[u(2 * a + col.CHILD)]
+    links[u(2 * a + col.CHILD)] = b
     return a
 
 
 @allocation_free
-def heap_insert(
-    links: Int32s, since: Floats, keys: Int32s, root: int, item: int
-) -> int:  # pragma: no cover
+def heap_insert(heap: Heap, root: int, item: int) -> int:
     """Adds an item to the heap of `root`, -1 for an empty one; returns the root."""
-    links[u(2 * item + CHILD)] = -1
-    links[u(2 * item + NEXT)] = -1
-    return meld(links, since, keys, root, item)
+    links, _, _ = heap
+    links[u(2 * item + col.CHILD)] = -1
+    links[u(2 * item + col.NEXT)] = -1
+    return meld(heap, root, item)
 
 
 @allocation_free
-def heap_rest(links: Int32s, since: Floats, keys: Int32s, root: int) -> int:  # pragma: no cover
+def heap_rest(heap: Heap, root: int) -> int:
     """The root of a heap after its root is taken out; -1 if nothing is left."""
+    links, _, _ = heap
     pairs = -1
-    child = links[u(2 * root + CHILD)]
+    child = links[u(2 * root + col.CHILD)]
     while child >= 0:
-        other = links[u(2 * child + NEXT)]
-        rest = -1 if other < 0 else links[u(2 * other + NEXT)]
-        joined = child if other < 0 else meld(links, since, keys, child, other)
-        links[u(2 * joined + NEXT)] = pairs
+        other = links[u(2 * child + col.NEXT)]
+        rest = -1 if other < 0 else links[u(2 * other + col.NEXT)]
+        joined = child if other < 0 else meld(heap, child, other)
+        links[u(2 * joined + col.NEXT)] = pairs
         pairs = joined
         child = rest
     rest = -1
     while pairs >= 0:
-        following = links[u(2 * pairs + NEXT)]
-        rest = meld(links, since, keys, rest, pairs)
+        following = links[u(2 * pairs + col.NEXT)]
+        rest = meld(heap, rest, pairs)
         pairs = following
     return rest
 
 
-@inner(cache=True, _nrt=False, forceinline=True)
-def enqueue(
-    queues: ReadyQueues, since: Floats, device: int, op: int, now: float
-) -> None:  # pragma: no cover
-    """Adds an op that is ready at `now` to its device's queue.
-
-    Args:
-        queues: changed: `device_ints` and `device_reals` (num_devices, 16); `ready` (num_devices,
-            num_kept) ops in order; and of the heaps (num_kept, 2) links and (num_kept, 2) keys,
-            each op's own number.
-        since: (num_kept,) all the same.
-        device: which queue.
-        op: what to add.
-        now: seconds.
-    """
-    device_ints, device_reals, ready, _, _ = queues
-    tail = device_ints[u(DEVICE_ROW * device + TAIL)]
-    if device_reals[u(DEVICE_ROW * device + LATEST_AT)] != now:
-        if device_ints[u(DEVICE_ROW * device + ROOT)] >= 0:
-            tail = heap_to_list(queues, since, device)
-        if device_reals[u(DEVICE_ROW * device + LATEST_AT)] == 0:
-            device_ints[u(DEVICE_ROW * device + FIRST_TAIL)] = tail
-        device_ints[u(DEVICE_ROW * device + LATEST)] = tail
-        device_reals[u(DEVICE_ROW * device + LATEST_AT)] = now
-    elif tail > device_ints[u(DEVICE_ROW * device + HEAD)] and ready[u(tail - 1)] > op:
-        add_to_heap(queues, since, device, op)
+@expanded
+def enqueue(queues: ReadyQueues, device: int, op: int, now: float) -> None:
+    """Adds an op that is ready at `now` to its device's queue."""
+    device_ints, device_reals, ready, heap = queues
+    at = col.DEVICE_ROW * device
+    tail, root = device_ints[u(at + col.TAIL)], device_ints[u(at + col.ROOT)]
+    if device_reals[u(at + col.LATEST_AT)] != now:
+        if root >= 0:
+            tail = heap_to_list(queues, device)
+        if device_reals[u(at + col.LATEST_AT)] == 0:
+            device_ints[u(at + col.FIRST_TAIL)] = tail
+        device_ints[u(at + col.LATEST)] = tail
+        device_reals[u(at + col.LATEST_AT)] = now
+    elif tail > device_ints[u(at + col.HEAD)] and ready[u(tail - 1)] > op:
+        device_ints[u(at + col.ROOT)] = heap_insert(heap, root, op)
         return
     ready[u(tail)] = op
-    device_ints[u(DEVICE_ROW * device + TAIL)] = tail + 1
+    device_ints[u(at + col.TAIL)] = tail + 1
 
 
 @allocation_free
-def add_to_heap(
-    queues: ReadyQueues, since: Floats, device: int, op: int
-) -> None:  # pragma: no cover
-    """Adds an op to the heap of a device's queue; see `enqueue`."""
-    device_ints, _, _, links, keys = queues
-    root = device_ints[u(DEVICE_ROW * device + ROOT)]
-    device_ints[u(DEVICE_ROW * device + ROOT)] = heap_insert(links, since, keys, root, op)
-
-
-@allocation_free
-def heap_to_list(queues: ReadyQueues, since: Floats, device: int) -> int:  # pragma: no cover
+def heap_to_list(queues: ReadyQueues, device: int) -> int:
     """Merges the heap of a device's queue with the list's ops of the same instant.
 
-    Returns:
-        The end of the list after; see `enqueue`.
+    Returns the end of the list after; see `enqueue`.
     """
-    device_ints, _, ready, links, keys = queues
-    begin = max(
-        device_ints[u(DEVICE_ROW * device + LATEST)], device_ints[u(DEVICE_ROW * device + HEAD)]
-    )
-    root: int = device_ints[u(DEVICE_ROW * device + ROOT)]
-    for position in range(begin, device_ints[u(DEVICE_ROW * device + TAIL)]):
-        root = heap_insert(links, since, keys, root, ready[u(position)])
+    device_ints, _, ready, heap = queues
+    at = col.DEVICE_ROW * device
+    begin = max(device_ints[u(at + col.LATEST)], device_ints[u(at + col.HEAD)])
+    root: int = device_ints[u(at + col.ROOT)]
+    for position in range(begin, device_ints[u(at + col.TAIL)]):
+        root = heap_insert(heap, root, ready[u(position)])
     tail: int = begin
     while root >= 0:
         ready[u(tail)] = root
         tail += 1
-        root = heap_rest(links, since, keys, root)
-    device_ints[u(DEVICE_ROW * device + ROOT)] = -1
+        root = heap_rest(heap, root)
+    device_ints[u(at + col.ROOT)] = -1
     return tail
 
 
-@allocation_free
-def request(
-    channel_queue: Int32s,
-    since: Floats,
-    links: Int32s,
-    keys: Int32s,
-    channel: int,
-    transfer: int,
-) -> None:  # pragma: no cover
-    """Adds a transfer to its channel's queue.
+@expanded
+def hand_over(
+    queues: ReadyQueues, missing: Int32s, ops: Int32s, begin: int, end: int, device: int, now: float
+) -> None:
+    """Hands a tensor that is on a device to some of its consumers, those from `begin` to `end`."""
+    for entry in range(begin, end):
+        op = ops[u(entry)]
+        missing[u(op)] -= 1
+        if missing[u(op)] == 0:
+            enqueue(queues, device, op, now)
 
-    Args:
-        channel_queue: (num_channels, 5) changed.
-        since: (num_bundles,) when each transfer was requested, in seconds.
-        links: (num_bundles, 2) changed.
-        keys: (num_bundles, 2) lowest consumer that waits, tensor.
-        channel: which queue.
-        transfer: what to add.
-    """
-    last = channel_queue[u(CHANNEL_ROW * channel + LAST)]
-    if last >= 0 and not precedes(since, keys, last, transfer):
-        root = channel_queue[u(CHANNEL_ROW * channel + HEAP)]
-        channel_queue[u(CHANNEL_ROW * channel + HEAP)] = heap_insert(
-            links, since, keys, root, transfer
+
+@allocation_free
+def request(channel_queue: Int32s, heap: Heap, channel: int, transfer: int) -> None:
+    """Adds a transfer to its channel's queue; its keys are the lowest consumer and the tensor."""
+    links, _, _ = heap
+    at = col.CHANNEL_ROW * channel
+    last = channel_queue[u(at + col.LAST)]
+    if last >= 0 and not precedes(heap, last, transfer):
+        channel_queue[u(at + col.HEAP)] = heap_insert(
+            heap, channel_queue[u(at + col.HEAP)], transfer
         )
         return
-    links[u(2 * transfer + NEXT)] = -1
-    channel_queue[u(CHANNEL_ROW * channel + LAST)] = transfer
+    links[u(2 * transfer + col.NEXT)] = -1
+    channel_queue[u(at + col.LAST)] = transfer
     if last >= 0:
-        links[u(2 * last + NEXT)] = transfer
+        links[u(2 * last + col.NEXT)] = transfer
     else:
-        channel_queue[u(CHANNEL_ROW * channel + FIRST)] = transfer
+        channel_queue[u(at + col.FIRST)] = transfer
 
 
 @allocation_free
-def next_transfer(
-    channel_queue: Int32s, since: Floats, links: Int32s, keys: Int32s, channel: int
-) -> int:  # pragma: no cover
+def next_transfer(channel_queue: Int32s, heap: Heap, channel: int) -> int:
     """Takes the first transfer out of a channel's queue; -1 if there is none."""
-    first, root = (
-        channel_queue[u(CHANNEL_ROW * channel + FIRST)],
-        channel_queue[u(CHANNEL_ROW * channel + HEAP)],
-    )
-    if root >= 0 and (first < 0 or precedes(since, keys, root, first)):
-        channel_queue[u(CHANNEL_ROW * channel + HEAP)] = heap_rest(links, since, keys, root)
+    links, _, _ = heap
+    at = col.CHANNEL_ROW * channel
+    first, root = channel_queue[u(at + col.FIRST)], channel_queue[u(at + col.HEAP)]
+    if root >= 0 and (first < 0 or precedes(heap, root, first)):
+        channel_queue[u(at + col.HEAP)] = heap_rest(heap, root)
         return root
     if first >= 0:
-        channel_queue[u(CHANNEL_ROW * channel + FIRST)] = links[u(2 * first + NEXT)]
-        if links[u(2 * first + NEXT)] < 0:
-            channel_queue[u(CHANNEL_ROW * channel + LAST)] = -1
+        channel_queue[u(at + col.FIRST)] = links[u(2 * first + col.NEXT)]
+        if links[u(2 * first + col.NEXT)] < 0:
+            channel_queue[u(at + col.LAST)] = -1
     return first
 
 
 @allocation_free
-def push(
-    times: Floats, codes: Int32s, size: int, time: float, code: int
-) -> int:  # pragma: no cover
+def push(times: Floats, codes: Int32s, size: int, time: float, code: int) -> int:
     """Adds an event to a binary heap of `size` events; returns the size after."""
     hole = size
     while hole > 0:
@@ -230,7 +184,7 @@ def push(
 
 
 @allocation_free
-def pop(times: Floats, codes: Int32s, size: int) -> int:  # pragma: no cover
+def pop(times: Floats, codes: Int32s, size: int) -> int:
     """Removes the earliest of `size` events, which is at index 0; returns the size after."""
     size -= 1
     time, code = times[u(size)], codes[u(size)]

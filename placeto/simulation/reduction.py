@@ -31,33 +31,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import (
-    ALLOCATES,
-    BUNDLE_ROW,
-    BUNDLED,
-    CROSSES,
-    CROSSING_ROW,
-    FIRST_BUNDLE,
-    FREES,
-    GROUP,
-    HELD,
-    HOLDERS,
-    LOCAL,
-    LOWEST,
-    OP_WORDS,
-    TENSOR,
-    TO_GROUP,
-    Compiled,
-    Reduction,
-)
+from placeto.simulation import columns as col
 from placeto.simulation.kernel import with_kernel
-from placeto.support.arrays import Bools, Floats, Int32s, Ints
+from placeto.simulation.state import Compiled, Reduction
+from placeto.support.arrays import Bools, Int32s, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import njit
 
-# Implied inputs are not looked for behind ops with more consumers than this.
-MANY_CONSUMERS = 64
-
+MANY_CONSUMERS = 64  # behind ops with more, what another implies is not looked for
 
 _COMPILED: WeakKeyDictionary[PlacementProblem, Reduction] = WeakKeyDictionary()
 
@@ -77,57 +58,53 @@ def compile_problem(
 ) -> Reduction:
     """Compiles a problem.
 
-    Args:
-        problem: the graph, its grouping and the cluster.
-        reduce: whether ops, inputs and holders are taken out; the schedule is the same.
-        kernel: whether it can be simulated, for which the kernel has to be compiled.
+    Ops, inputs and holders are taken out if `reduce`; the schedule is the same. It can be simulated
+    if it has its `kernel`, which has to be compiled.
     """
-    a, group = problem.arrays, problem.op_group
-    num_ops, num_groups = problem.graph.num_ops, problem.num_groups
+    graph, group, op_seconds = problem.graph, problem.op_group, problem.op_seconds
+    num_ops, num_groups, arrays = graph.num_ops, problem.num_groups, problem.arrays
     edges = _edges(problem)
-    input_producer = a.tensor_producer[a.edge_tensor[a.inputs]]
-    late = _late(
-        problem.graph.topological_order, a.op_seconds.min(axis=1), a.input_start, input_producer
-    )
+    input_start, inputs = graph.inputs
+    # Which ops cannot be ready at 0.
+    takes_time = (op_seconds > 0).all(axis=1)
+    late = behind(graph.topological_order, input_start, graph.op_edges[0][inputs], takes_time)
     constant = _constants(problem, edges, late) if reduce else np.zeros(num_ops, dtype=bool)
     kept = np.flatnonzero(~constant)
-    rank = np.cumsum(~constant) - (~constant).astype(
-        np.int64
-    )  # of a kept op, its number; else of the next
+    # Of a kept op, its number; else of the next.
+    rank = np.cumsum(~constant, dtype=np.int64) - ~constant
 
     # Consumers in the op's own group.
     pairs = np.unique(edges.producer[edges.inside] * num_ops + edges.consumer[edges.inside])
     tail, head = pairs // num_ops, pairs % num_ops
     local_start, local = compressed(num_ops, tail, head)
-    implied = np.zeros(len(local), dtype=bool)
-    holds = a.tensor_bytes[edges.tensor] > 0
+    awaited = ~constant[tail]
+    holds = graph.tensor_bytes[edges.tensor] > 0
     if reduce:
-        _mark_implied(local_start, local, implied)
-        _drop_holders(edges.bundle, edges.consumer, local_start, local, holds)
-    awaited = ~implied & ~constant[tail]
+        awaited &= ~_shortcuts(local_start, local, tail, local)[1]
+        holds &= ~_shortcuts(local_start, local, edges.bundle, edges.consumer)[0]
     memory = _memory(problem, edges, holds)
-    bundles = _bundles(edges, holds, rank, memory)
+    crossing_rows, bundle_rows, bundled, holders = _bundles(edges, holds, rank, memory)
 
     kinds = [device.kind for device in problem.cluster.devices]
     _, first_of_kind, device_kind = np.unique(kinds, return_index=True, return_inverse=True)
     awaited_start, awaited_head = compressed(num_ops, tail[awaited], rank[head[awaited]])
-    crossing_start, _ = compressed(num_ops, a.tensor_producer[memory.crossing], memory.crossing)
-    held_start, held = compressed(num_ops, bundles.holding_op, bundles.held)
-    op_bytes = np.zeros((len(kept) + 1, OP_WORDS), dtype=np.int64)
+    crossing_start, _ = compressed(num_ops, graph.tensor_producer[memory.crossing], memory.crossing)
+    held_start, held = compressed(num_ops, *holders)
+    op_bytes = np.zeros((len(kept) + 1, col.OP_WORDS), dtype=np.int64)
     op_rows = op_bytes.view(np.int32)
     ends = np.append(kept, num_ops)
-    op_rows[:, LOCAL] = awaited_start[ends]
-    op_rows[:, CROSSES] = crossing_start[ends]
-    op_rows[:, HELD] = held_start[ends]
-    op_rows[:-1, GROUP] = group[kept]
-    op_bytes[:-1, ALLOCATES] = (memory.allocates + a.temp_bytes)[kept]
-    op_bytes[:-1, FREES] = (memory.frees + a.temp_bytes)[kept]
+    op_rows[:, col.LOCAL] = awaited_start[ends]
+    op_rows[:, col.CROSSES] = crossing_start[ends]
+    op_rows[:, col.HELD] = held_start[ends]
+    op_rows[:-1, col.GROUP] = group[kept]
+    op_bytes[:-1, col.ALLOCATES] = (memory.allocates + graph.temp_bytes)[kept]
+    op_bytes[:-1, col.FREES] = (memory.frees + graph.temp_bytes)[kept]
     missing = np.bincount(head[awaited], minlength=num_ops)
     missing += np.bincount(edges.consumer[~edges.inside], minlength=num_ops)
 
     # Between constants of one class no op could be ready at 0.
     constants = np.flatnonzero(constant)
-    sources = np.flatnonzero((np.diff(a.input_start) == 0) & ~constant)
+    sources = np.flatnonzero((np.diff(input_start) == 0) & ~constant)
     early = np.cumsum(~constant & ~late)[constants]
     _, leader, merged = np.unique(
         early * num_groups + group[constants], return_index=True, return_inverse=True
@@ -138,39 +115,26 @@ def compile_problem(
     source_rows = np.stack([source_op, rank[entries], group[entries]], axis=1)[turn]
     source_bytes = np.zeros(len(entries), dtype=np.int64)
     np.add.at(source_bytes, merged, (memory.allocates - memory.unread)[constants])
-    position = np.argsort(turn)
 
-    group_bytes = np.zeros(num_groups, dtype=np.int64)
-    np.add.at(group_bytes, group, a.param_bytes)
     c = Compiled(
         op_rows=op_rows.ravel(),
         op_bytes=op_bytes.ravel(),
-        op_seconds=a.op_seconds[np.ix_(kept, first_of_kind)].ravel(),
+        op_seconds=op_seconds[np.ix_(kept, first_of_kind)].ravel(),
         device_kind=device_kind.astype(np.int32),
         missing=missing[kept].astype(np.int32),
         local=awaited_head.astype(np.int32),
         held=held.astype(np.int32),
         slots=memory.slots.ravel(),
-        crossing_rows=bundles.crossing_rows.ravel(),
-        bundle_rows=bundles.rows.ravel(),
-        bundled=bundles.consumers.astype(np.int32),
+        crossing_rows=crossing_rows.ravel(),
+        bundle_rows=bundle_rows.ravel(),
+        bundled=bundled.astype(np.int32),
         source_rows=source_rows.astype(np.int32).ravel(),
         source_bytes=source_bytes[turn],
-        group_bytes=group_bytes,
-        launch_overhead=a.launch_overhead,
-        channel_between=a.channel_between.ravel(),
-        bandwidth=a.bandwidth,
-        latency=a.latency,
-        overhead=a.overhead,
-        multicast=a.multicast,
+        group_bytes=problem.group_parameters,
+        **arrays._replace(channel_between=arrays.channel_between.ravel())._asdict(),
         kernel=0,
     )
-    return Reduction(
-        with_kernel(c) if kernel else c,
-        kept=kept,
-        constants=constants,
-        constant_source=position[merged],
-    )
+    return Reduction(with_kernel(c) if kernel else c, kept, constants, np.argsort(turn)[merged])
 
 
 class _Edges(NamedTuple):
@@ -185,20 +149,20 @@ class _Edges(NamedTuple):
 
 
 def _edges(problem: PlacementProblem) -> _Edges:
-    a, group = problem.arrays, problem.op_group
-    order = np.argsort(a.edge_tensor * problem.num_groups + group[a.edge_consumer], kind="stable")
-    tensor, consumer = a.edge_tensor[order], a.edge_consumer[order]
-    producer, consumer_group = a.tensor_producer[tensor], group[consumer]
-    another = np.zeros(len(order), dtype=bool)
-    another[1:] = (np.diff(tensor) != 0) | (np.diff(consumer_group) != 0)
+    graph, group = problem.graph, problem.op_group
+    key = graph.edge_tensor * problem.num_groups + group[graph.edge_consumer]
+    order = np.argsort(key, kind="stable")
+    tensor, consumer = graph.edge_tensor[order], graph.edge_consumer[order]
+    producer, consumer_group = graph.tensor_producer[tensor], group[consumer]
+    another = np.diff(key[order], prepend=key[order[:1]]) != 0
     inside = group[producer] == consumer_group
     return _Edges(tensor, producer, consumer, consumer_group, inside, np.cumsum(another))
 
 
 def _constants(problem: PlacementProblem, edges: _Edges, late: Bools) -> Bools:
     """(num_ops,) which ops are constants in the sense above."""
-    a, num_ops = problem.arrays, problem.graph.num_ops
-    constant = (np.diff(a.input_start) == 0) & (a.op_seconds == 0).all(axis=1)
+    num_ops = problem.graph.num_ops
+    constant = (np.diff(problem.graph.inputs[0]) == 0) & (problem.op_seconds == 0).all(axis=1)
     constant[edges.producer[~edges.inside]] = False
     # The last input of an op from its own group, by when its turn comes at the earliest.
     turn = np.where(late, num_ops, np.arange(num_ops))
@@ -206,9 +170,7 @@ def _constants(problem: PlacementProblem, edges: _Edges, late: Bools) -> Bools:
     inside = edges.inside
     np.maximum.at(last_input, edges.consumer[inside], turn[edges.producer[inside]])
     constant[edges.producer[last_input[edges.consumer] <= edges.producer]] = False
-    read = np.zeros(num_ops, dtype=bool)
-    read[edges.producer] = True
-    return constant & read
+    return constant & (np.bincount(edges.producer, minlength=num_ops) > 0)
 
 
 class _Memory(NamedTuple):
@@ -223,123 +185,93 @@ class _Memory(NamedTuple):
 
 
 def _memory(problem: PlacementProblem, edges: _Edges, holds: Bools) -> _Memory:
-    a, num_ops, num_tensors = problem.arrays, problem.graph.num_ops, problem.graph.num_tensors
+    graph, num_tensors = problem.graph, problem.graph.num_tensors
     crosses = np.zeros(num_tensors, dtype=bool)
     crosses[edges.tensor[~edges.inside]] = True
     holders = np.bincount(edges.tensor[edges.inside & holds], minlength=num_tensors)
     shared = np.flatnonzero(~crosses & (holders > 1))
     crossing = np.flatnonzero(crosses)
-    crossing = crossing[np.argsort(a.tensor_producer[crossing], kind="stable")]
+    crossing = crossing[np.argsort(graph.tensor_producer[crossing], kind="stable")]
     slotted = np.concatenate([shared, crossing])
     holder = np.full(num_tensors, -1)
     holder[slotted] = np.arange(len(slotted))
-    allocates, unread, frees = np.zeros((3, num_ops), dtype=np.int64)
-    np.add.at(allocates, a.tensor_producer, a.tensor_bytes)
+    allocates, unread, frees = np.zeros((3, graph.num_ops), dtype=np.int64)
+    np.add.at(allocates, graph.tensor_producer, graph.tensor_bytes)
     nobody = ~crosses & (holders == 0)
-    np.add.at(unread, a.tensor_producer[nobody], a.tensor_bytes[nobody])
+    np.add.at(unread, graph.tensor_producer[nobody], graph.tensor_bytes[nobody])
     alone = edges.inside & holds & (holder[edges.tensor] < 0)
-    np.add.at(frees, edges.consumer[alone], a.tensor_bytes[edges.tensor[alone]])
-    slots = np.stack([holders, a.tensor_bytes], axis=1)[slotted]
+    np.add.at(frees, edges.consumer[alone], graph.tensor_bytes[edges.tensor[alone]])
+    slots = np.stack([holders, graph.tensor_bytes], axis=1)[slotted]
     return _Memory(allocates, unread, frees + unread, crossing, holder, slots)
 
 
-class _Bundles(NamedTuple):
-    """The crossing tensors' consumers in other groups, and who holds slots."""
+def _bundles(
+    edges: _Edges, holds: Bools, rank: Ints, memory: _Memory
+) -> tuple[Int32s, Int32s, Ints, tuple[Ints, Ints]]:
+    """The crossing tensors' consumers in other groups, and who holds slots.
 
-    crossing_rows: Int32s  # (num_crossing + 1, 2)
-    rows: Int32s  # (num_bundles + 1, 4)
-    consumers: Ints  # (num_bundled,)
-    holding_op: Ints  # (num_held,) ops
-    held: Ints  # (num_held,) the holders that end with them
-
-
-def _bundles(edges: _Edges, holds: Bools, rank: Ints, memory: _Memory) -> _Bundles:
+    Returns:
+        Rows of crossing tensors (num_crossing + 1, 2) and of bundles (num_bundles + 1, 4), the
+        bundles' consumers (num_bundled,), and pairs of an op and a holder that ends with it.
+    """
     outside = np.flatnonzero(~edges.inside)
-    _, first = np.unique(edges.bundle[outside], return_index=True)
-    first = outside[first]
+    first = outside[np.unique(edges.bundle[outside], return_index=True)[1]]
     # In the order of their tensors, then of their lowest consumers.
     first = first[np.lexsort((edges.consumer[first], memory.holder[edges.tensor[first]]))]
     number = np.zeros(len(edges.bundle), dtype=np.int64)
     number[edges.bundle[first]] = np.arange(len(first))
     bundle = number[edges.bundle[outside]]
     start, consumers = compressed(len(first), bundle, rank[edges.consumer[outside]])
-    rows = np.zeros((len(first) + 1, BUNDLE_ROW), dtype=np.int32)
-    rows[:, BUNDLED] = start
-    rows[:-1, TO_GROUP] = edges.group[first]
-    rows[:-1, LOWEST] = rank[edges.consumer[first]]
-    rows[:-1, HOLDERS] = np.bincount(bundle[holds[outside]], minlength=len(first))
+    rows = np.zeros((len(first) + 1, col.BUNDLE_ROW), dtype=np.int32)
+    rows[:, col.BUNDLED] = start
+    rows[:-1, col.TO_GROUP] = edges.group[first]
+    rows[:-1, col.LOWEST] = rank[edges.consumer[first]]
+    rows[:-1, col.HOLDERS] = np.bincount(bundle[holds[outside]], minlength=len(first))
 
     num_slots, num_crossing = len(memory.slots), len(memory.crossing)
     crossing = memory.holder[edges.tensor[first]] - (num_slots - num_crossing)
-    crossing_rows = np.zeros((num_crossing + 1, CROSSING_ROW), dtype=np.int32)
-    crossing_rows[:, FIRST_BUNDLE] = compressed(num_crossing, crossing, crossing)[0]
-    crossing_rows[:-1, TENSOR] = memory.crossing
+    crossing_rows = np.zeros((num_crossing + 1, col.CROSSING_ROW), dtype=np.int32)
+    crossing_rows[:, col.FIRST_BUNDLE] = compressed(num_crossing, crossing, crossing)[0]
+    crossing_rows[:-1, col.TENSOR] = memory.crossing
 
-    inside = np.flatnonzero(edges.inside & holds & (memory.holder[edges.tensor] >= 0))
-    held_outside = holds[outside]
-    return _Bundles(
-        crossing_rows=crossing_rows,
-        rows=rows,
-        consumers=consumers,
-        holding_op=np.concatenate([edges.consumer[inside], edges.consumer[outside[held_outside]]]),
-        held=np.concatenate(
-            [memory.holder[edges.tensor[inside]], num_slots + bundle[held_outside]]
-        ),
-    )
+    holder = np.where(edges.inside, memory.holder[edges.tensor], num_slots + number[edges.bundle])
+    held = holds & (holder >= 0)
+    return crossing_rows, rows, consumers, (edges.consumer[held], holder[held])
 
 
 @njit(cache=True)
-def _late(order: Ints, least: Floats, start: Ints, producers: Ints) -> Bools:  # pragma: no cover
-    """Which ops cannot be ready at 0: an op that takes time on every device comes before."""
-    late = np.zeros(len(order), np.bool_)
+def behind(order: Ints, start: Ints, producers: Ints, marked: Bools) -> Bools:
+    """(num_ops,) which ops have a marked ancestor; `producers` are those of each op's inputs."""
+    found = np.zeros(len(order), np.bool_)
     for op in order:
         for position in range(start[op], start[op + 1]):
-            if late[producers[position]] or least[producers[position]] > 0:
-                late[op] = True
+            if found[producers[position]] or marked[producers[position]]:
+                found[op] = True
                 break
-    return late
+    return found
 
 
 @njit(cache=True)
-def _mark_implied(start: Ints, consumers: Ints, implied: Bools) -> None:  # pragma: no cover
-    """Marks the (op, consumer) pairs that a third op between them makes superfluous."""
-    num_ops = len(start) - 1
-    pair = np.full(num_ops, -1)
-    for op in range(num_ops):
-        if start[op + 1] - start[op] < 2:
-            continue
-        for position in range(start[op], start[op + 1]):
-            pair[consumers[position]] = position
-        for position in range(start[op], start[op + 1]):
-            between = consumers[position]
-            if start[between + 1] - start[between] > MANY_CONSUMERS:
-                continue
-            for behind in range(start[between], start[between + 1]):
-                if pair[consumers[behind]] >= 0:
-                    implied[pair[consumers[behind]]] = True
-        for position in range(start[op], start[op + 1]):
-            pair[consumers[position]] = -1
+def _shortcuts(start: Ints, consumers: Ints, row: Ints, op: Ints) -> tuple[Bools, Bools]:
+    """Which of some (row, op) pairs, sorted by row, feed another of their row, and which are fed.
 
-
-@njit(cache=True)
-def _drop_holders(
-    bundle: Ints, reader: Ints, start: Ints, consumers: Ints, holds: Bools
-) -> None:  # pragma: no cover
-    """Clears `holds` where another reader of the same bundle consumes the reader's output."""
-    reads = np.full(len(start) - 1, -1)
+    A pair feeds another whose op consumes, of the local consumers in compressed rows, its own.
+    """
+    feeds, fed = np.zeros(len(row), np.bool_), np.zeros(len(row), np.bool_)
+    pair_of = np.full(len(start) - 1, -1)
     begin = 0
-    while begin < len(bundle):
+    while begin < len(row):
         end = begin
-        while end < len(bundle) and bundle[end] == bundle[begin]:
-            reads[reader[end]] = bundle[begin]
+        while end < len(row) and row[end] == row[begin]:
+            pair_of[op[end]] = end
             end += 1
-        if holds[begin] and end - begin > 1:
-            for edge in range(begin, end):
-                op = reader[edge]
-                if start[op + 1] - start[op] > MANY_CONSUMERS:
-                    continue
-                for position in range(start[op], start[op + 1]):
-                    if reads[consumers[position]] == bundle[begin]:
-                        holds[edge] = False
-                        break
+        for pair in range(begin, end):
+            first, last = start[op[pair]], start[op[pair] + 1]
+            if end - begin == 1 or last - first > MANY_CONSUMERS:
+                continue
+            for position in range(first, last):
+                other = pair_of[consumers[position]]
+                if other >= begin:
+                    feeds[pair] = fed[other] = True
         begin = end
+    return feeds, fed

@@ -1,45 +1,44 @@
 """Placements to schedules and step times."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numba import get_num_threads
+from numba import get_num_threads, prange
 from numpy.typing import ArrayLike
 
+from placeto.cluster import Channel, Cluster, Device
+from placeto.graph import ComputationGraph
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import Compiled, Reduction
+from placeto.simulation import columns as col
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.run import Columns, read, run_many
 from placeto.simulation.schedule import Schedule, Transfers
 from placeto.simulation.state import (
-    CHANNEL,
-    COPY,
-    COPY_ROW,
-    NEXT_COPY,
-    NUM_TRANSFERS,
-    ON_DEVICE,
+    GROUPS,
     OPS,
-    TRANSFER_ROW,
+    STEP,
+    Buffers,
+    Compiled,
+    Reduction,
     State,
     begin,
     borrowed,
+    read,
     view,
 )
 from placeto.support.arrays import Bools, Floats, Ints
-from placeto.support.errors import PlacetoError
+from placeto.support.jit import njit
 
 
 def simulate(problem: PlacementProblem, devices: ArrayLike) -> Schedule:
     """Simulates one training step, op by op whatever the grouping (semantics version 1).
 
+    An op on a device that cannot run it never finishes: the step time is then infinite and the
+    schedule not feasible.
+
     Args:
         problem: the graph, its grouping and the cluster.
         devices: (num_groups,) device of each group.
-
-    Returns:
-        The schedule. An op on a device that cannot run it never finishes: the step time is then
-        infinite and the schedule not feasible.
 
     Raises:
         PlacetoError: `devices` has the wrong shape or names a device that is not there.
@@ -61,44 +60,28 @@ def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> 
         step_time = read(s, peak, start[:0])
         transfers = _transfers(problem, c, s)
     seconds = problem.op_seconds[np.arange(len(start)), devices[problem.op_group]]
-    fits = bool((peak <= problem.memory_limit).all())
-    return Schedule(
-        devices=devices,
-        step_time=step_time,
-        start=start,
-        finish=start + seconds,
-        peak_memory=peak,
-        transfers=transfers,
-        feasible=fits and bool(np.isfinite(step_time)),
-    )
+    feasible = bool((peak <= problem.memory_limit).all() and np.isfinite(step_time))
+    return Schedule(devices, step_time, start, start + seconds, peak, transfers, feasible)
 
 
 def _transfers(problem: PlacementProblem, c: Compiled, s: State) -> Transfers:
-    count = s.counts[NUM_TRANSFERS]
-    rows = s.transfers.reshape(-1, TRANSFER_ROW)[:count]
-    copies = s.copies.reshape(-1, COPY_ROW)
-    channel = rows[:, CHANNEL].astype(np.int64)
+    count = s.counts[col.NUM_TRANSFERS]
+    rows = s.transfers.reshape(-1, col.TRANSFER_ROW)[:count]
+    copies = s.copies.reshape(-1, col.COPY_ROW)
+    channel = rows[:, col.CHANNEL].astype(np.int64)
     tensor = s.transfer_keys[1 : 2 * count : 2].astype(np.int64)
     destinations = np.zeros((count, problem.num_devices), dtype=bool)
-    copy = rows[:, COPY]
+    copy = rows[:, col.COPY]
     while (some := np.flatnonzero(copy >= 0)).size:
-        destinations[some, copies[copy[some], ON_DEVICE]] = True
-        copy = np.where(copy >= 0, copies[copy, NEXT_COPY], -1)
-    start = s.sent[:count].copy()
+        destinations[some, copies[copy[some], col.ON_DEVICE]] = True
+        copy = np.where(copy >= 0, copies[copy, col.NEXT_COPY], -1)
+    request, start = s.requested[:count].copy(), s.sent[:count].copy()
     sent = start + problem.graph.tensor_bytes[tensor] / c.bandwidth[channel]
-    return Transfers(
-        tensor=tensor,
-        channel=channel,
-        destinations=destinations,
-        request=s.requested[:count].copy(),
-        start=start,
-        sent=sent,
-        arrival=sent + c.latency[channel],
-    )
+    arrival = sent + c.latency[channel]
+    return Transfers(tensor, channel, destinations, request, start, sent, arrival)
 
 
-@dataclass(frozen=True, eq=False)
-class Outcomes:
+class Outcomes(NamedTuple):
     """What simulating a batch of placements says about each.
 
     Attributes:
@@ -115,12 +98,17 @@ class Outcomes:
 
     def of(self, rows: Ints) -> "Outcomes":
         """Of some rows; a copy."""
-        return Outcomes(
-            step_time=self.step_time[rows],
-            peak_memory=self.peak_memory[rows],
-            group_start=self.group_start[rows],
-            feasible=self.feasible[rows],
-        )
+        return Outcomes._make(column[rows] for column in self)
+
+
+def no_outcomes(problem: PlacementProblem, batch: int, *, group_start: bool = True) -> Outcomes:
+    """Outcomes of a batch, to be filled in."""
+    return Outcomes(
+        np.zeros(batch),
+        np.zeros((batch, problem.num_devices), dtype=np.int64),
+        np.zeros((batch, problem.num_groups if group_start else 0)),
+        np.zeros(batch, dtype=bool),
+    )
 
 
 def simulate_many(
@@ -133,50 +121,76 @@ def simulate_many(
         many: (batch, num_groups) devices.
         group_start: whether the groups' start times are wanted; else their array is (batch, 0).
 
-    Returns:
-        Step times, peaks, start times and feasibility, in the order of `many`.
-
     Raises:
         PlacetoError: `many` has the wrong shape or names a device that is not there.
     """
-    try:
-        placements = np.asarray(many)
-    except ValueError as error:
-        raise PlacetoError("placements are not an array of device numbers") from error
-    if placements.ndim != 2 or placements.shape[1] != problem.num_groups:
-        raise PlacetoError(
-            f"placements have shape {placements.shape}, expected (batch, {problem.num_groups})"
-        )
-    if not np.issubdtype(placements.dtype, np.integer):
-        raise PlacetoError(f"placements have {placements.dtype} values, expected device numbers")
-    if placements.size and not 0 <= placements.min() <= placements.max() < problem.num_devices:
-        problem.check_devices(
-            next(row for row in placements if row.min() < 0 or row.max() >= problem.num_devices)
-        )
-    placements = np.ascontiguousarray(placements, dtype=np.int64)
-    batch = len(placements)
-    step_time = np.zeros(batch)
-    peak = np.zeros((batch, problem.num_devices), dtype=np.int64)
-    starts = np.zeros((batch, problem.num_groups if group_start else 0))
+    placements = problem.check_devices(many, many=True)
+    outcomes = no_outcomes(problem, len(placements), group_start=group_start)
     reduction = compiled(problem)
     with borrowed(reduction, get_num_threads()) as states:
-        columns = Columns(step_time, peak, starts)
-        run_many(reduction.compiled, np.arange(batch), placements, states, columns)
-    feasible = np.isfinite(step_time) & (peak <= problem.memory_limit).all(axis=1)
-    return Outcomes(step_time, peak, starts, feasible)
+        run_many(reduction.compiled, np.arange(len(placements)), placements, states, outcomes)
+    fits = (outcomes.peak_memory <= problem.memory_limit).all(axis=1)
+    outcomes.feasible[:] = np.isfinite(outcomes.step_time) & fits
+    return outcomes
 
 
 def step_times(problem: PlacementProblem, many: ArrayLike) -> Floats:
-    """Step times of a batch of placements.
-
-    Args:
-        problem: the graph, its grouping and the cluster.
-        many: (batch, num_groups) devices.
-
-    Returns:
-        (batch,) seconds; infinite where an op cannot run where it is.
+    """Step times of (batch, num_groups) placements: (batch,) seconds, see `simulate_many`.
 
     Raises:
         PlacetoError: `many` has the wrong shape or names a device that is not there.
     """
     return simulate_many(problem, many, group_start=False).step_time
+
+
+def compile_kernel() -> None:
+    """Simulates a step of two ops, so that the kernel is compiled, or read from disk."""
+    zero, one = np.array([0]), np.array([1])
+    seconds = {"any": np.ones(2)}
+    graph = ComputationGraph("first", ["a", "b"], ["Op"] * 2, seconds, zero, one, zero, one)
+    devices = (Device("a", "any", 10), Device("b", "any", 10))
+    channels = (Channel("there", ("a",), ("b",), 1.0), Channel("back", ("b",), ("a",), 1.0))
+    problem = PlacementProblem(graph, Cluster("first", devices, channels), "none")
+    simulate_many(problem, np.array([[0, 1]]))
+
+
+def run_many(
+    c: Compiled, rows: Ints, many: Ints, states: Buffers, outcomes: Outcomes, *, apart: bool = False
+) -> None:
+    """Simulates some rows of a batch of placements over all cores.
+
+    One row starts no threads: numba's do not survive a fork, and a process that was forked from one
+    which has used them may well have an environment of its own.
+
+    Of (batch, num_groups) devices, the (n,) rows; the outcomes are filled in there, but for
+    `feasible`. The states share the work; `apart`, each row has its own, which keeps the schedule.
+    """
+    record = OPS if apart else GROUPS if outcomes.group_start.shape[1] else STEP
+    if len(rows) == 1:
+        _run(c, rows, many, states, outcomes, 0, record)
+    else:
+        _run_over_cores(c, rows, many, states, outcomes, record)
+
+
+@njit(cache=True, parallel=True)
+def _run_over_cores(
+    c: Compiled, rows: Ints, many: Ints, states: Buffers, found: Outcomes, record: int
+) -> None:
+    count = len(rows) if record == OPS else min(len(states[0]), len(rows))
+    for state in prange(count):
+        mine = rows[state * len(rows) // count : (state + 1) * len(rows) // count]
+        _run(c, mine, many, states, found, state, record)
+
+
+@njit(cache=True)
+def _run(
+    c: Compiled, rows: Ints, many: Ints, states: Buffers, found: Outcomes, state: int, record: int
+) -> None:
+    """Simulates rows one after the other, with the buffers of one state; a row's own for `OPS`."""
+    ints, longs, reals = states
+    mine = rows[0] if record == OPS else state
+    s = view(c, ints[mine], longs[mine], reals[mine])
+    for row in rows:
+        begin(c, many[row], s)
+        advance(c, s, 0, record)
+        found.step_time[row] = read(s, found.peak_memory[row], found.group_start[row])

@@ -1,48 +1,78 @@
-"""What one simulation writes: views of three flat buffers, so that it allocates nothing."""
+"""What the kernel reads, a problem in flat arrays, and what it writes.
+
+A state's arrays are views of three flat buffers, so that a simulation allocates nothing.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import NamedTuple, get_type_hints
 
 import numpy as np
 from numba import types
 
-from placeto.simulation.compiled import (
-    BUNDLE_ROW,
-    SLOT_ROW,
-    SOURCE_GROUP,
-    SOURCE_ROW,
-    Buffers,
-    Compiled,
-    Reduction,
-)
-from placeto.simulation.queues import (
-    CHANNEL_ROW,
-    DEVICE_ROW,
-    FIRST_TAIL,
-    FREE,
-    HEAD,
-    LATEST,
-    LATEST_AT,
-    MEMORY,
-    NEXT_TIME,
-    PEAK,
-    ROOT,
-    RUNNING,
-    SOURCE,
-    TAIL,
-)
-from placeto.support.arrays import Floats, Int16s, Int32s, Ints
-from placeto.support.jit import cut, njit
+from placeto.simulation import columns as col
+from placeto.support.arrays import Bools, Floats, Int16s, Int32s, Ints
+from placeto.support.jit import cut, inner, njit
 
 # What is wanted of a simulation: step time and peak memory; when groups start; when ops start, too.
 STEP, GROUPS, OPS = range(3)
-# `State.counts`.
-REMAINING, NUM_COPIES, NUM_TRANSFERS, NUM_EVENTS = range(4)
-# Columns of `State.copies` and `State.transfers`.
-BUNDLE, NEXT_COPY, ON_DEVICE = range(3)
-CHANNEL, CROSSING, COPY, SENDER = range(4)
-COPY_ROW, TRANSFER_ROW = 4, 4
+
+Buffers = tuple[Int32s, Ints, Floats]
+"""What one or several states of the simulator are kept in."""
+
+
+class Compiled(NamedTuple):
+    """A problem as the kernel reads it.
+
+    Ops are those kept, in their order. The first two arrays about them are the same memory, 32
+    bytes an op, read as eight 32-bit and as four 64-bit integers. A tensor *crosses* if an op of
+    another group consumes it; a *bundle* is a crossing tensor with all its consumers in one other
+    group. A *slot* counts what still holds a piece of memory: first the tensors that stay in their
+    group and have several holders, then the crossing tensors, then copies in the order in which
+    they are made. *Holders* are numbered alike, with bundles in the place of copies.
+    """
+
+    op_rows: Int32s  # (num_kept + 1, 8) first local consumer, crossing tensor and held, group, …
+    op_bytes: Ints  # (num_kept + 1, 4) …, bytes allocated at the start and freed at the finish
+    op_seconds: Floats  # (num_kept, num_kinds) s
+    device_kind: Int32s  # (num_devices,)
+    missing: Int32s  # (num_kept,) inputs to wait for
+    local: Int32s  # (num_local,) consumers in the op's own group
+    held: Int32s  # (num_held,) holders that end with an op
+    slots: Ints  # (num_slots, 2) holders in the producer's own group, bytes
+    crossing_rows: Int32s  # (num_crossing + 1, 2) first bundle, tensor of the graph
+    bundle_rows: Int32s  # (num_bundles + 1, 4) first consumer, group, lowest consumer, holders
+    bundled: Int32s  # (num_bundled,) consumers of bundles
+    source_rows: Int32s  # (num_sources, 3) op, or -1 for constants; ops kept before it; group
+    source_bytes: Ints  # (num_sources,) what constants allocate
+    group_bytes: Ints  # (num_groups,) parameters
+    launch_overhead: Floats  # (num_devices,) s
+    channel_between: Ints  # (num_devices, num_devices), -1 on the diagonal
+    bandwidth: Floats  # (num_channels,) bytes/s
+    latency: Floats  # (num_channels,) s
+    overhead: Floats  # (num_channels,) s
+    multicast: Bools  # (num_channels,)
+    kernel: int  # where the compiled kernel is in this process
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A compiled problem, and where its ops are in the graph.
+
+    Attributes:
+        compiled: what the kernel reads.
+        kept: (num_kept,) ops.
+        constants: (num_constants,) ops that are not simulated.
+        constant_source: (num_constants,) which source of `compiled` each is part of.
+        spare: buffers that no simulation uses at the moment.
+    """
+
+    compiled: Compiled
+    kept: Ints
+    constants: Ints
+    constant_source: Ints
+    spare: list[Buffers] = field(default_factory=list)
 
 
 class State(NamedTuple):
@@ -53,27 +83,27 @@ class State(NamedTuple):
     are at most as many as bundles.
     """
 
+    device_of: Int16s  # (num_groups,) narrow, so that more of it is at hand
+    device_reals: Floats  # (num_devices, 16) the same memory as `device_ints`
     counts: Int32s  # (4,)
     missing: Int32s  # (num_kept,) inputs that are not on the op's device yet
-    slots: Ints  # (num_slots + num_bundles, 2) how many hold each, and its bytes
     holder_slot: Int32s  # (num_bundles,) which slot a bundle holds
     bundle_next: Int32s  # (num_bundles,) another bundle of the same copy, or -1
     source_next: Int32s  # (num_sources,) the next source on the same device, or -1
-    device_of: Int16s  # (num_groups,) narrow, so that more of it is at hand
     ready: Int32s  # (num_devices, num_kept) ops in the order of their turns
     ready_links: Int32s  # (num_kept, 2)
     ready_keys: Int32s  # (num_kept, 2) each op's own number, twice
-    device_ints: Ints  # (num_devices, 16)
-    device_reals: Floats  # (num_devices, 16) the same memory
     copy_at: Int32s  # (num_devices,) of the tensor at hand: its copy there, or -1
     done: Int32s  # (num_devices,) devices whose op finishes at the instant
-    channel_queue: Int32s  # (num_channels, 5)
+    channel_queue: Int32s  # (num_channels, 8)
     stirred: Int32s  # (num_channels,) channels that may start a transfer
-    copies: Int32s  # (num_bundles, 3) first bundle, next copy of its transfer, device
+    copies: Int32s  # (num_bundles, 4) first bundle, next copy of its transfer, device
     transfers: Int32s  # (num_bundles, 4) channel, crossing tensor, first copy, sending device
     transfer_links: Int32s  # (num_bundles, 2)
     transfer_keys: Int32s  # (num_bundles, 2) lowest consumer that waits, tensor of the graph
     event_codes: Int32s  # (num_bundles + num_channels,) transfer that arrives; or ~channel
+    slots: Ints  # (num_slots + num_bundles, 2) how many hold each, and its bytes
+    device_ints: Ints  # (num_devices, 16)
     channel_free: Floats  # (num_channels,) s
     event_times: Floats  # (num_bundles + num_channels,) s
     ready_since: Floats  # (num_kept,) all the same: the heaps of ops are of one instant
@@ -94,85 +124,42 @@ _KINDS = {
 STATE = types.NamedTuple([_KINDS[hint] for hint in get_type_hints(State).values()], State)
 
 
-@njit(cache=True)
-def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:  # pragma: no cover
-    """The state that three buffers hold."""
-    kept, devices = len(c.missing), len(c.device_kind)
-    channels, groups = len(c.bandwidth), len(c.group_bytes)
-    sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
-    num_slots = len(c.slots) + SLOT_ROW * bundles
+@inner(cache=True)
+def sizes(c: Compiled) -> tuple[tuple[int, ...], ...]:
+    """How many 32-bit integers, 64-bit integers and floats the arrays of a state take, in order.
+
+    The last of 32 bits is for `device_of`, which is narrower.
+    """
+    kept, devices, channels = len(c.missing), len(c.device_kind), len(c.bandwidth)
+    groups, sources = len(c.group_bytes), len(c.source_bytes)
+    bundles = len(c.bundle_rows) // col.BUNDLE_ROW - 1
     events = bundles + channels
-    counts, ints = cut(ints, 4)
-    missing, ints = cut(ints, kept)
-    holder_slot, ints = cut(ints, bundles)
-    bundle_next, ints = cut(ints, bundles)
-    source_next, ints = cut(ints, sources)
-    ready, ints = cut(ints, devices * kept)
-    ready_links, ints = cut(ints, kept * 2)
-    ready_keys, ints = cut(ints, kept * 2)
-    copy_at, ints = cut(ints, devices)
-    done, ints = cut(ints, devices)
-    channel_queue, ints = cut(ints, channels * CHANNEL_ROW)
-    stirred, ints = cut(ints, channels)
-    copies, ints = cut(ints, bundles * COPY_ROW)
-    transfers, ints = cut(ints, bundles * TRANSFER_ROW)
-    transfer_links, ints = cut(ints, bundles * 2)
-    transfer_keys, ints = cut(ints, bundles * 2)
-    event_codes, ints = cut(ints, events)
-    device_of, ints = cut(ints, (groups + 1) // 2)
-    device_ints, longs = cut(longs, devices * DEVICE_ROW)
-    slots, longs = cut(longs, num_slots)
-    channel_free, reals = cut(reals, channels)
-    event_times, reals = cut(reals, events)
-    ready_since, reals = cut(reals, kept)
-    requested, reals = cut(reals, bundles)
-    sent, reals = cut(reals, bundles)
-    group_start, reals = cut(reals, groups)
-    clock, reals = cut(reals, 1)
-    op_start, reals = cut(reals, kept)
-    source_start, reals = cut(reals, sources)
-    return State(
-        counts, missing, slots, holder_slot, bundle_next, source_next,
-        device_of.view(np.int16)[:groups], ready, ready_links, ready_keys, device_ints,
-        device_ints.view(np.float64), copy_at, done, channel_queue, stirred, copies, transfers,
-        transfer_links, transfer_keys, event_codes, channel_free, event_times,
-        ready_since, requested, sent, group_start, clock, op_start, source_start,
+    return (
+        (
+            4, kept, bundles, bundles, sources, devices * kept, 2 * kept, 2 * kept, devices,
+            devices, channels * col.CHANNEL_ROW, channels, bundles * col.COPY_ROW,
+            bundles * col.TRANSFER_ROW, 2 * bundles, 2 * bundles, events, (groups + 1) // 2,
+        ),
+        (len(c.slots) + col.SLOT_ROW * bundles, devices * col.DEVICE_ROW),
+        (channels, events, kept, bundles, bundles, groups, 1, kept, sources),
     )  # fmt: skip
 
 
-def buffer_sizes(c: Compiled) -> tuple[int, int, int]:
-    """How many 32-bit integers, 64-bit integers and floats a state takes."""
-    kept, devices = len(c.missing), len(c.device_kind)
-    channels, groups = len(c.bandwidth), len(c.group_bytes)
-    sources, bundles = len(c.source_bytes), len(c.bundle_rows) // BUNDLE_ROW - 1
-    slots = len(c.slots) + SLOT_ROW * bundles
-    ints = 4 + (5 + devices) * kept + sources + 2 * devices + 10 * channels
-    longs = DEVICE_ROW * devices + slots
-    reals = 1 + 2 * channels + 3 * bundles + groups + 2 * kept + sources
-    return ints + 15 * bundles + (groups + 1) // 2, longs, reals
+@njit(cache=True)
+def view(c: Compiled, ints: Int32s, longs: Ints, reals: Floats) -> State:
+    """The state that three buffers hold."""
+    of_ints, of_longs, of_reals = sizes(c)
+    narrow, wide = cut(ints, of_ints), cut(longs, of_longs)
+    device_of, device_reals = narrow[-1].view(np.int16), wide[-1].view(np.float64)
+    return State(device_of, device_reals, *narrow[:-1], *wide, *cut(reals, of_reals))
 
 
 @njit(cache=True)
-def prepare(c: Compiled, s: State) -> None:  # pragma: no cover
-    """Writes what no simulation of the problem changes, once."""
-    for op in range(len(c.missing)):
-        s.ready_keys[2 * op] = s.ready_keys[2 * op + 1] = op
-        s.ready_since[op] = 0.0
-    s.copy_at[:] = -1
-
-
-@njit(cache=True)
-def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
-    """Sets a state to the beginning of a step.
-
-    Args:
-        c: the compiled problem.
-        devices: (num_groups,) device of each group.
-        s: written.
-    """
+def begin(c: Compiled, devices: Ints, s: State) -> None:
+    """Sets a state to the beginning of a step; `devices` (num_groups,) are the groups'."""
     num_kept, num_devices = len(c.missing), len(c.device_kind)
     s.counts[:] = 0
-    s.counts[REMAINING] = num_kept
+    s.counts[col.REMAINING] = num_kept
     # In loops, which become plain copies; numba's slices ask first whether they overlap.
     for op in range(num_kept):
         s.missing[op] = c.missing[op]
@@ -180,40 +167,54 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:  # pragma: no cover
         s.slots[word] = c.slots[word]
     s.group_start[:] = -1.0
     s.clock[0] = 0.0
+    for device in range(num_devices):
+        row = device * col.DEVICE_ROW
+        for position in (col.HEAD, col.TAIL, col.LATEST, col.FIRST_TAIL):
+            s.device_ints[row + position] = device * num_kept
+        for nothing in (col.ROOT, col.RUNNING, col.SOURCE):
+            s.device_ints[row + nothing] = -1
+        s.device_ints[row + col.MEMORY] = s.device_ints[row + col.PEAK] = 0
+        s.device_reals[row + col.LATEST_AT] = -1.0
+        s.device_reals[row + col.NEXT_TIME] = 0.0  # which makes 0 the first instant
+        s.device_reals[row + col.FREE] = 0.0
     for group in range(len(devices)):
         s.device_of[group] = devices[group]
-    for device in range(num_devices):
-        row = device * DEVICE_ROW
-        for position in (HEAD, TAIL, LATEST, FIRST_TAIL):
-            s.device_ints[row + position] = device * num_kept
-        for nothing in (ROOT, RUNNING, SOURCE):
-            s.device_ints[row + nothing] = -1
-        s.device_ints[row + MEMORY] = 0
-        s.device_reals[row + LATEST_AT] = -1.0
-        s.device_reals[row + NEXT_TIME] = 0.0  # which makes 0 the first instant
-        s.device_reals[row + FREE] = 0.0
-    for group in range(len(devices)):
-        s.device_ints[devices[group] * DEVICE_ROW + MEMORY] += c.group_bytes[group]
-    for device in range(num_devices):
-        row = device * DEVICE_ROW
-        s.device_ints[row + PEAK] = s.device_ints[row + MEMORY]
+        row = devices[group] * col.DEVICE_ROW
+        s.device_ints[row + col.MEMORY] += c.group_bytes[group]
+        s.device_ints[row + col.PEAK] += c.group_bytes[group]
     s.channel_queue[:] = -1
     s.channel_free[:] = 0.0
     for source in range(len(c.source_bytes) - 1, -1, -1):
-        group = c.source_rows[source * SOURCE_ROW + SOURCE_GROUP]
-        queue = devices[group] * DEVICE_ROW + SOURCE
+        group = c.source_rows[source * col.SOURCE_ROW + col.SOURCE_GROUP]
+        queue = devices[group] * col.DEVICE_ROW + col.SOURCE
         s.source_next[source] = s.device_ints[queue]
         s.device_ints[queue] = source
 
 
+@njit(cache=True)
+def read(s: State, peak: Ints, group_start: Floats) -> float:
+    """Fills in what a finished simulation found; returns the step time in seconds.
+
+    Peaks are (num_devices,) bytes, starts (num_groups,) seconds, or (0,) where they are not wanted.
+    """
+    for device in range(len(peak)):
+        peak[device] = s.device_ints[device * col.DEVICE_ROW + col.PEAK]
+    for group in range(len(group_start)):
+        group_start[group] = max(s.group_start[group], 0.0)
+    return s.clock[0]
+
+
 def buffers(c: Compiled, rows: int) -> Buffers:
     """Buffers for `rows` states, (rows, size) each, prepared."""
-    sizes = buffer_sizes(c)
-    ints = np.empty((rows, sizes[0]), dtype=np.int32)
-    longs = np.empty((rows, sizes[1]), dtype=np.int64)
-    reals = np.empty((rows, sizes[2]))
-    for row in range(rows):
-        prepare(c, view(c, ints[row], longs[row], reals[row]))
+    ints, longs, reals = (
+        np.empty((rows, sum(part)), kind)
+        for part, kind in zip(sizes.py_func(c), (np.int32, np.int64, np.float64), strict=True)
+    )
+    for row in range(rows):  # what no simulation changes
+        s = view(c, ints[row], longs[row], reals[row])
+        s.ready_keys[:] = np.repeat(np.arange(len(c.missing)), 2)
+        s.ready_since[:] = 0.0
+        s.copy_at[:] = -1
     return ints, longs, reals
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from placeto.problem import PlacementProblem
-from placeto.simulation.memory import memory_over_time
-from placeto.simulation.schedule import Schedule
+from placeto.simulation.schedule import Schedule, memory_over_time
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
 
@@ -26,14 +25,8 @@ def timeline(problem: PlacementProblem, schedule: Schedule) -> dict[str, Any]:
     The process `devices` has a thread a device with a slice an op, and a counter a device with
     its memory in use; the process `channels` has a thread a channel with a slice a transfer, from
     its start until its last byte is sent. What takes no time, an op of zero duration or the
-    transfer of a control dependency, is an instant event. Slices on a thread never overlap.
-
-    Args:
-        problem: what was scheduled.
-        schedule: what happened.
-
-    Returns:
-        A JSON document, times in microseconds.
+    transfer of a control dependency, is an instant event. Slices on a thread never overlap. Times
+    are in microseconds.
 
     Raises:
         PlacetoError: an op of the schedule never finishes.
@@ -53,15 +46,9 @@ def timeline(problem: PlacementProblem, schedule: Schedule) -> dict[str, Any]:
         *_transfer_events(problem, schedule),
         *_memory_events(problem, schedule),
     ]
-    return {
-        "traceEvents": events,
-        "displayTimeUnit": "ms",
-        "otherData": {
-            "graph": problem.graph.name,
-            "cluster": cluster.name,
-            "step_seconds": schedule.step_time,
-        },
-    }
+    names = {"graph": problem.graph.name, "cluster": cluster.name}
+    other = names | {"step_seconds": schedule.step_time}
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
 
 def save_timeline(problem: PlacementProblem, schedule: Schedule, path: str | Path) -> None:
@@ -87,24 +74,23 @@ def track_names(process: int, title: str, names: list[str]) -> list[Event]:
 
 
 def _op_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]:
-    graph, arrays = problem.graph, problem.arrays
+    graph = problem.graph
     output_bytes = np.zeros(graph.num_ops, dtype=np.int64)
     np.add.at(output_bytes, graph.tensor_producer, graph.tensor_bytes)
     devices = schedule.devices[problem.op_group].tolist()
-    return [
-        span(DEVICES, devices[op], graph.op_names[op], schedule.start[op], schedule.finish[op])
-        | {
-            "cat": graph.op_types[op],
-            "args": {
-                "op": op,
-                "group": int(arrays.op_group[op]),
-                "output_bytes": int(output_bytes[op]),
-                "param_bytes": int(graph.param_bytes[op]),
-                "temp_bytes": int(graph.temp_bytes[op]),
-            },
+    events: list[Event] = []
+    for op in np.argsort(schedule.start, kind="stable").tolist():
+        start, finish = schedule.start[op], schedule.finish[op]
+        args = {
+            "op": op,
+            "group": int(problem.op_group[op]),
+            "output_bytes": int(output_bytes[op]),
+            "param_bytes": int(graph.param_bytes[op]),
+            "temp_bytes": int(graph.temp_bytes[op]),
         }
-        for op in np.argsort(schedule.start, kind="stable").tolist()
-    ]
+        event = span(DEVICES, devices[op], graph.op_names[op], start, finish)
+        events.append(event | {"cat": graph.op_types[op], "args": args})
+    return events
 
 
 def _transfer_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]:
@@ -129,20 +115,12 @@ def _transfer_events(problem: PlacementProblem, schedule: Schedule) -> list[Even
 
 def _memory_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]:
     instants, memory = memory_over_time(problem, schedule)
+    times = [_microseconds(_nanoseconds(instant)) for instant in instants]
     events: list[Event] = []
-    for number, device in enumerate(problem.cluster.devices):
-        used = memory[:, number]
-        changed = np.flatnonzero(np.diff(used, prepend=-1))
-        events.extend(
-            {
-                "ph": "C",
-                "pid": DEVICES,
-                "name": f"memory {device.name}",
-                "ts": _microseconds(_nanoseconds(instants[index])),
-                "args": {"bytes": int(used[index])},
-            }
-            for index in changed.tolist()
-        )
+    for used, device in zip(memory.T, problem.cluster.devices, strict=True):
+        counter = {"ph": "C", "pid": DEVICES, "name": f"memory {device.name}"}
+        changed = np.flatnonzero(np.diff(used, prepend=-1)).tolist()
+        events.extend(counter | {"ts": times[i], "args": {"bytes": int(used[i])}} for i in changed)
     return events
 
 

@@ -24,8 +24,7 @@ class _Beside:
         self._left = list(stages)
         self._lock = threading.Lock()
         module, _, function = program.partition(":")
-        home = str(Path(__file__).parents[2])
-        paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+        paths = filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
         self._process = subprocess.Popen(
             # -P: what lies in the working directory is not imported in a package's stead.
             [sys.executable, "-P", "-c", f"from {module} import {function}; {function}()"],
@@ -43,10 +42,8 @@ class _Beside:
         with self._lock:
             while stage in self._left:
                 line = self._process.stdout.readline()
-                if not line:  # it has ended
-                    self._left.clear()
-                elif line.strip() in self._left:
-                    self._left.remove(line.strip())
+                # No line: it has ended.
+                self._left = [each for each in self._left if line and each != line.strip()]
 
     def _end(self) -> None:
         self._process.kill()

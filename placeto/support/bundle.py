@@ -6,30 +6,18 @@ from pathlib import Path
 from placeto.support.errors import PlacetoError
 
 DATA = Path(__file__).parents[1] / "data"
-FOLDERS = {
-    "graphs": DATA / "graphs",
-    "clusters": DATA.parent / "presets",
-    "policies": DATA / "policies",
-}
+PRESETS = DATA.parent / "presets"
+FOLDERS = {"graphs": DATA / "graphs", "clusters": PRESETS, "policies": DATA / "policies"}
 
 
 def names(folder: str, suffixes: tuple[str, ...]) -> list[str]:
-    """The bundled names in `folder`, sorted."""
-    found = (
-        path.name.removesuffix(suffix)
-        for suffix in suffixes
-        for path in FOLDERS[folder].glob(f"*{suffix}")
-    )
-    return sorted(found)
+    """The bundled names in a folder of `FOLDERS`, sorted."""
+    files = ((path, end) for end in suffixes for path in FOLDERS[folder].glob(f"*{end}"))
+    return sorted(path.name.removesuffix(end) for path, end in files)
 
 
 def find(folder: str, suffixes: tuple[str, ...], source: str | Path) -> Path:
-    """The file of a bundled name, or `source` itself if it is a file.
-
-    Args:
-        folder: a key of `FOLDERS`.
-        suffixes: endings that a bundled file of that folder may have.
-        source: a bundled name or a path.
+    """The file of a bundled name in a folder of `FOLDERS`, or `source` itself if it is a file.
 
     Raises:
         PlacetoError: neither a bundled name nor a file.
@@ -41,7 +29,5 @@ def find(folder: str, suffixes: tuple[str, ...], source: str | Path) -> Path:
         bundled = FOLDERS[folder] / f"{source}{suffix}"
         if path.name == str(source) and os.path.isfile(bundled):
             return bundled
-    known = names(folder, suffixes)
-    raise PlacetoError(
-        f"{source}: no such file, and no bundled name; bundled {folder}: {', '.join(known)}"
-    )
+    known = ", ".join(names(folder, suffixes))
+    raise PlacetoError(f"{source}: no such file, and no bundled name; bundled {folder}: {known}")

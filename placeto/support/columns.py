@@ -1,10 +1,14 @@
-"""Columns of a table, checked: text, whole numbers, real numbers."""
+"""Columns of a table, checked: text, whole numbers, real numbers.
+
+`where` is what a column is called in error messages, `row` what a row is. What is no such column is
+a `PlacetoError`.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
@@ -13,11 +17,7 @@ LARGEST = 2**62
 
 
 def strings(values: Sequence[str], where: str) -> tuple[str, ...]:
-    """A column of text.
-
-    Raises:
-        PlacetoError: a value that is no text.
-    """
+    """A column of text."""
     for index, value in enumerate(values):
         if not isinstance(value, str):
             raise PlacetoError(f"{where}[{index}] is {value!r}, expected a string")
@@ -32,74 +32,61 @@ def whole(
     lowest: int,
     bound: int | None = None,
 ) -> Ints:
-    """A column of whole numbers, copied and read-only.
+    """A column of whole numbers, copied and read-only; floats without a fraction are accepted.
 
-    Args:
-        values: (num_rows,) the numbers; floats without a fraction are accepted.
-        length: how many there must be; None for any number.
-        where: what to call the column in error messages.
-        row: what a row is, in error messages.
-        lowest: the lowest number accepted.
-        bound: one more than the highest accepted; None for the largest of all columns, 2**62.
-
-    Raises:
-        PlacetoError: not such a column.
+    They go from `lowest` to below `bound`, or to 2**62; without a `length` there are any number.
     """
     if isinstance(values, list | tuple) and bool in set(map(type, values)):
         _check_whole(values, where)
-    try:
-        array = np.asarray(values)
-    except (ValueError, OverflowError) as error:
-        raise PlacetoError(f"{where}: not a list of whole numbers") from error
-    if array.ndim != 1:
-        raise PlacetoError(f"{where}: expected one value per {row}")
-    check_length(array, len(array) if length is None else length, where, row)
+    array = _array(values, None, "whole numbers", length, where, row)
     if len(array) and not np.issubdtype(array.dtype, np.integer):
         _check_whole(values if isinstance(values, list | tuple) else array.astype(object), where)
-    if (low := array < lowest).any():
-        index = int(np.argmax(low))
-        raise PlacetoError(f"{where}[{index}] is {array[index]}, must be at least {lowest}")
-    if bound is not None and (high := array >= bound).any():
-        index = int(np.argmax(high))
-        raise PlacetoError(f"{where}[{index}] is {array[index]}, but ids go from 0 to {bound - 1}")
-    highest = max(map(int, array), default=0) if array.dtype == object else array.max(initial=0)
-    if int(highest) > LARGEST:
-        index = int(np.argmax(array.astype(object) > LARGEST))
-        raise PlacetoError(f"{where}[{index}] is {array[index]}, which is too large (over 2**62)")
+    _refuse(array < lowest, array, where, f"must be at least {lowest}")
+    if bound is not None:
+        _refuse(array >= bound, array, where, f"but ids go from 0 to {bound - 1}")
+    _refuse(array > LARGEST, array, where, "which is too large (over 2**62)")
     column = array.astype(np.int64)
     column.flags.writeable = False
     return column
 
 
 def real(values: ArrayLike, length: int, where: str) -> Floats:
-    """A column of real numbers from 0, one an op, copied and read-only.
-
-    Raises:
-        PlacetoError: not such a column.
-    """
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise PlacetoError(f"{where}: not a list of numbers") from error
-    if array.ndim != 1:
-        raise PlacetoError(f"{where}: expected one value per op")
-    check_length(array, length, where, "op")
-    right = array >= 0
-    if not right.all():
-        index = int(np.argmin(right))
-        raise PlacetoError(f"{where}[{index}] is {array[index]}, must not be negative or NaN")
+    """A column of real numbers from 0, one an op, copied and read-only."""
+    array = _array(values, np.float64, "numbers", length, where, "op")
+    _refuse(~(array >= 0), array, where, "must not be negative or NaN")
     array.flags.writeable = False
     return array
 
 
 def check_length(values: Any, length: int, where: str, row: str) -> None:
-    """Checks that a column is as long as its table.
-
-    Raises:
-        PlacetoError: it is not.
-    """
+    """Checks that a column is as long as its table."""
     if len(values) != length:
         raise PlacetoError(f"{where} has {len(values)} values, expected {length}, one per {row}")
+
+
+def _array(
+    values: ArrayLike,
+    kind: DTypeLike | None,
+    numbers: str,
+    length: int | None,
+    where: str,
+    row: str,
+) -> NDArray[Any]:
+    try:
+        array = np.array(values, dtype=kind)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PlacetoError(f"{where}: not a list of {numbers}") from error
+    if array.ndim != 1:
+        raise PlacetoError(f"{where}: expected one value per {row}")
+    check_length(array, len(array) if length is None else length, where, row)
+    return array
+
+
+def _refuse(wrong: NDArray[np.bool_], column: NDArray[Any], where: str, said: str) -> None:
+    """Says of the first value that is wrong, if any is, what it must be."""
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise PlacetoError(f"{where}[{index}] is {column[index]}, {said}")
 
 
 def _check_whole(cells: Any, where: str) -> None:

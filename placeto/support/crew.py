@@ -14,25 +14,17 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Work = Callable[[Item], Result]
 
-DEATHS = 20
-"""How often a worker may die."""
-
-PATIENCE = 60.0
-"""Seconds without a sign of life after which it is said that workers have not started."""
-
+DEATHS = 20  # how often a worker may die
+PATIENCE = 60.0  # s without a sign of life after which it is said that workers have not started
 LONGEST_REASON = 300
-
-# Arrays that can only be read stay so, which the default does not keep.
-PROTOCOL = 5
+PROTOCOL = 5  # arrays that can only be read stay so, which the default does not keep
 
 
 class Crew(Generic[Item, Result]):
-    """Ray actors that all do the same work.
+    """Ray actors that all do the same work, as long as a `with` block lasts.
 
     Ray starts one that dies again, and has it do again what it was at: what the work of an item
     yields must depend on the item alone. Errors of the work are raised here, as they are.
-
-    Use it in a `with` block, or close it.
 
     Args:
         make: makes what does the work, in the actor, by the actor's number from 0, once more where
@@ -58,10 +50,10 @@ class Crew(Generic[Item, Result]):
         # would compile everything once more. With every item, as an actor may start again; in a
         # list, of which Ray hands over the reference.
         self._make = ray.put(ray.cloudpickle.dumps(make))
+        worker, version = ray.remote(Worker), placeto.__version__
+        lives = {"max_restarts": DEATHS, "max_task_retries": -1}
         self._actors = [
-            ray.remote(max_restarts=DEATHS, max_task_retries=-1, **each)(Worker).remote(
-                number, placeto.__version__
-            )
+            worker.options(**lives, **each).remote(number, version)
             for number, each in enumerate(options)
         ]
         self._pool = ActorPool(self._actors)
@@ -76,31 +68,17 @@ class Crew(Generic[Item, Result]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ends the actors; what they were at is lost."""
         for actor in self._actors:
             self._ray.kill(actor)
 
     def submit(self, item: Item) -> int:
-        """Hands over an item, as it is at the moment.
-
-        Returns:
-            Its ticket, by which `take` names its result.
-        """
-        ticket = self._tickets
+        """Hands over an item, as it is now; returns the ticket by which `take` names its result."""
         self._tickets += 1
-        self._pool.submit(_work, ([self._make], ticket, pickle.dumps(item, PROTOCOL)))
-        return ticket
+        self._pool.submit(_do, ([self._make], self._tickets, pickle.dumps(item, PROTOCOL)))
+        return self._tickets
 
     def start(self) -> None:
-        """Waits until an actor is ready for work.
-
-        Raises:
-            PlacetoError: none will be.
-            Exception: what `make` raised.
-        """
+        """Waits until an actor is ready for work; raises why none will be, or what `make` did."""
         if not self._starting:
             return
         ready, _ = self._ray.wait(self._starting, timeout=PATIENCE)
@@ -116,9 +94,7 @@ class Crew(Generic[Item, Result]):
     def take(self) -> tuple[int, Result]:
         """Waits for the next item that is done, of those handed over; its ticket and result.
 
-        Raises:
-            PlacetoError: a worker dies again and again.
-            Exception: what the work raised.
+        Raises a `PlacetoError` where a worker dies again and again, and what the work raised.
         """
         self.start()
         number, life, ticket, result = self._result(self._pool.get_next_unordered)
@@ -151,25 +127,18 @@ class Crew(Generic[Item, Result]):
             ) from error
 
 
-def _work(actor: Any, arguments: tuple[list[Any], int, bytes]) -> Any:
+def _do(actor: Any, arguments: tuple[list[Any], int, bytes]) -> Any:
     return actor.do.remote(*arguments)
 
 
 def one_a_node(size: int, cpus: int) -> list[Mapping[str, Any]]:
-    """Options of actors that run each on a machine of its own, so as not to disturb each other.
-
-    Args:
-        size: how many.
-        cpus: of each.
+    """Options of actors with `cpus` each, on machines of their own: none disturbs another.
 
     Raises:
         PlacetoError: there are fewer machines.
     """
-    nodes = [
-        node
-        for node in import_ray().nodes()
-        if node["Alive"] and node["Resources"].get("CPU", 0.0) >= cpus
-    ]
+    nodes = [node for node in import_ray().nodes() if node["Alive"]]
+    nodes = [node for node in nodes if node["Resources"].get("CPU", 0.0) >= cpus]
     if len(nodes) < size:
         raise PlacetoError(
             f"{size} workers that measure need a machine each, with {cpus} CPUs; there are "
@@ -183,12 +152,7 @@ def one_a_node(size: int, cpus: int) -> list[Mapping[str, Any]]:
 
 
 class Worker:
-    """What runs in an actor's process; it is handed pickles, and hands them back.
-
-    Args:
-        number: of the actor.
-        version: of the package, where the work comes from.
-    """
+    """What runs in an actor's process; it is handed pickles, and hands them back."""
 
     def __init__(self, number: int, version: str) -> None:
         context = import_ray().get_runtime_context()
@@ -197,30 +161,23 @@ class Worker:
         self._work: Any = None
 
     def start(self, make: list[Any]) -> None:
-        """Makes what does the work, if it is not made yet.
+        """Makes what does the work, if it is not made yet, by the pickle that is referred to.
 
         It is not made by the constructor: what that raises, Ray tells as the actor's death.
-
-        Args:
-            make: makes it; the reference of a pickle.
 
         Raises:
             PlacetoError: this machine has another version of the package.
         """
-        if placeto.__version__ != self._version:
+        here = placeto.__version__
+        if here != self._version:
             raise PlacetoError(
-                f"a worker's machine has placeto {placeto.__version__}, not {self._version}; all "
-                "need the same"
+                f"a worker's machine has placeto {here}, not {self._version}; all need the same"
             )
         if self._work is None:
             self._work = pickle.loads(import_ray().get(make[0]))(self._number)
 
     def do(self, make: list[Any], ticket: int, item: bytes) -> tuple[int, str, int, bytes]:
-        """Does the work of an item.
-
-        Returns:
-            The actor's number, which of its lives this is, the ticket, and the result.
-        """
+        """The actor's number, which of its lives this is, the ticket, and the item's result."""
         self.start(make)
         result = self._work(pickle.loads(item))
         return self._number, self._life, ticket, pickle.dumps(result, PROTOCOL)

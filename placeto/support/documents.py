@@ -1,4 +1,7 @@
-"""Documents: what files of JSON and YAML hold, said by types, and one line of what is wrong."""
+"""Documents: what files of JSON and YAML hold, said by types, and one line of what is wrong.
+
+`where` is what a document is called in error messages.
+"""
 
 import re
 from pathlib import Path
@@ -22,54 +25,21 @@ _KINDS = {
     "null": "null",
 }
 
+Document = msgspec.Struct
+"""An object of a document: its keys, with the types of their values.
 
-class Document(msgspec.Struct):
-    """An object of a document: its keys, with the types of their values.
-
-    A subclass with `forbid_unknown_fields=True` has no other keys.
-    """
+A subclass with `forbid_unknown_fields=True` has no other keys."""
 
 
 class Header(Document):
-    """What every file of this package's own begins with.
-
-    Attributes:
-        format: what kind of file it is.
-        version: of that format.
-    """
+    """What every file of this package's own begins with: a kind of file, and a version of that."""
 
     format: str
     version: int
 
 
-def from_bytes(data: bytes, kind: type[T], where: str) -> T:
-    """A value of JSON.
-
-    Args:
-        data: JSON in UTF-8.
-        kind: what it must be.
-        where: what to call the document in error messages.
-
-    Raises:
-        PlacetoError: no JSON, or of another kind.
-    """
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError as error:
-        raise PlacetoError(f"{where}: {_line(error, kind)}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise PlacetoError(f"{where}: not valid JSON ({error}); was it cut off?") from error
-    except RecursionError as error:
-        raise PlacetoError(f"{where}: not valid JSON (nested too deeply)") from error
-
-
 def from_value(value: Any, kind: type[T], where: str) -> T:
     """A value of what a reader of YAML or JSON returned, copied.
-
-    Args:
-        value: numbers, strings, lists and mappings.
-        kind: what it must be.
-        where: what to call the document in error messages.
 
     Raises:
         PlacetoError: it is of another kind.
@@ -83,22 +53,17 @@ def from_value(value: Any, kind: type[T], where: str) -> T:
 
 
 def read_document(path: Path, kind: type[T], expected: str, version: int, where: str) -> T:
-    """Reads a file of this package's own.
+    """Reads a file of this package's own, JSON that is compressed or not.
 
-    Args:
-        path: JSON, compressed or not.
-        kind: what it must hold.
-        expected: its `format`.
-        version: the latest that this program reads.
-        where: what to call it in error messages.
+    Its `format` must be the expected one, its version at most this one, and it must hold a `kind`.
 
     Raises:
         PlacetoError: it cannot be read, is not JSON, of another format, of a later version, or does
             not hold that.
     """
     data = read_bytes(path)
-    _check(from_bytes(data, Header, where), expected, version, where)
-    return from_bytes(data, kind, where)
+    check_format(_from_bytes(data, Header, where), expected, version, where)
+    return _from_bytes(data, kind, where)
 
 
 def check_format(document: Any, expected: str, version: int, where: str) -> None:
@@ -107,10 +72,7 @@ def check_format(document: Any, expected: str, version: int, where: str) -> None
     Raises:
         PlacetoError: another format, or a version later than this program reads.
     """
-    _check(from_value(document, Header, where), expected, version, where)
-
-
-def _check(header: Header, expected: str, version: int, where: str) -> None:
+    header = from_value(document, Header, where)
     if header.format != expected:
         raise PlacetoError(f"{where}: format is {header.format!r}, expected {expected!r}")
     if header.version < 1:
@@ -120,6 +82,17 @@ def _check(header: Header, expected: str, version: int, where: str) -> None:
             f"{where}: version {header.version} of {expected} is later than this placeto reads "
             f"({version}); install a later placeto"
         )
+
+
+def _from_bytes(data: bytes, kind: type[T], where: str) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise PlacetoError(f"{where}: {_line(error, kind)}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PlacetoError(f"{where}: not valid JSON ({error}); was it cut off?") from error
+    except RecursionError as error:
+        raise PlacetoError(f"{where}: not valid JSON (nested too deeply)") from error
 
 
 def _line(error: msgspec.ValidationError, kind: Any) -> str:

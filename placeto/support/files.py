@@ -16,9 +16,7 @@ from platformdirs import user_cache_path
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_bytes
 
-# Bytes that a compressed file may unpack to: some hundred million ops.
-MOST_UNPACKED = 4 * 2**30
-_CHUNK = 2**20
+MOST_UNPACKED = 4 * 2**30  # bytes that a compressed file may unpack to: some hundred million ops
 
 
 def user_cache() -> Path:
@@ -30,9 +28,6 @@ def user_cache() -> Path:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yields a temporary path beside `path` and renames it to `path` if the block succeeds.
-
-    Args:
-        path: the file that the block is to produce.
 
     Raises:
         PlacetoError: `path` cannot be written (no such folder, no permission).
@@ -61,11 +56,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 
 def read_bytes(path: str | Path, most: int = MOST_UNPACKED) -> bytes:
-    """Reads a file, decompressed where it starts with gzip's magic number.
-
-    Args:
-        path: the file.
-        most: bytes that it may unpack to.
+    """Reads a file, decompressed, up to `most` bytes, where it starts with gzip's magic number.
 
     Raises:
         PlacetoError: the file is missing, unreadable, a broken gzip stream, or unpacks to more.
@@ -82,14 +73,13 @@ def read_bytes(path: str | Path, most: int = MOST_UNPACKED) -> bytes:
     try:
         unpacked = bytearray()
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            while len(unpacked) <= most and (part := file.read(_CHUNK)):
+            while len(unpacked) <= most and (part := file.read(2**20)):
                 unpacked += part
     except (OSError, EOFError, zlib.error) as error:
         raise PlacetoError(f"{path}: broken gzip file ({error}); was it cut off?") from error
     if len(unpacked) > most:
-        raise PlacetoError(
-            f"{path}: unpacks to more than {format_bytes(most)}, the most that is read"
-        )
+        most_said = format_bytes(most)
+        raise PlacetoError(f"{path}: unpacks to more than {most_said}, the most that is read")
     return bytes(unpacked)
 
 

@@ -25,9 +25,6 @@ def njit(**options: Any) -> Callable[[Any], Any]:
     """Numba's `njit`; whatever whole numbers compiled code passes on, it is compiled for one kind.
 
     By itself numba compiles a function anew for a literal, for 32 bits, and for an unsigned number.
-
-    Args:
-        options: of numba's.
     """
     options["no_cfunc_wrapper"] = True  # nothing is called back from C
 
@@ -49,17 +46,13 @@ def inner(**options: Any) -> Callable[[Any], Any]:
 
     What Python would call it by, which takes tuples of many arrays apart, is a quarter of the time
     that compiling takes.
-
-    Args:
-        options: of numba's.
     """
-    compiled = njit(no_cpython_wrapper=True, **options)
 
     def unseen(function: Any) -> Any:
         def refuse(*_: Any, **__: Any) -> Any:
             raise TypeError(f"{function.__qualname__} is called by compiled code alone")
 
-        dispatcher = compiled(function)
+        dispatcher = njit(no_cpython_wrapper=True, **options)(function)
         # numba would jump to a wrapper that is not there.
         dispatcher._insert = lambda *_, **__: None
         dispatcher._compile_for_args = refuse
@@ -98,20 +91,18 @@ def call_at(typing: Any, address: Any, arguments: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def cut(typing: Any, array: Any, size: Any) -> Any:
-    """The first `size` entries of an array in a row, which must have them, and the rest.
+def cut(typing: Any, array: Any, sizes: Any) -> Any:
+    """Arrays of these sizes, one behind the other in an array, which must have their sum.
 
     numba's slices ask for a step and for ends outside of the array, which is a hundred times the
     code.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = signature.args[0]
+        kind, parts = signature.args[0], []
         whole = make_array(kind)(context, builder, values[0])
-        count = values[1]
-        rest = builder.sub(builder.extract_value(whole.shape, 0), count)
-        parts = []
-        for data, length in ((whole.data, count), (builder.gep(whole.data, [count]), rest)):
+        data = whole.data
+        for length in cgutils.unpack_tuple(builder, values[1], len(sizes)):
             part = make_array(kind)(context, builder)
             populate_array(
                 part,
@@ -123,10 +114,11 @@ def cut(typing: Any, array: Any, size: Any) -> Any:
                 parent=whole.parent,
             )
             parts.append(part._getvalue())
-        pair = context.make_tuple(builder, signature.return_type, parts)
-        return impl_ret_borrowed(context, builder, signature.return_type, pair)
+            data = builder.gep(data, [length])
+        found = context.make_tuple(builder, signature.return_type, parts)
+        return impl_ret_borrowed(context, builder, signature.return_type, found)
 
-    return types.UniTuple(array, 2)(array, types.int64), generate
+    return types.UniTuple(array, len(sizes))(array, sizes), generate
 
 
 def _wide(kind: Any) -> Any:
@@ -140,9 +132,6 @@ def drop_stale_kernels(package: Path = PACKAGE) -> None:
 
     numba notices when the file of a function changes, not when that of a function it calls does, or
     of a tuple that it reads: after an update, old and new code would work on the same arrays.
-
-    Args:
-        package: folder of the files.
     """
     stamp = "\n".join(
         f"{file} {(s := file.stat()).st_mtime_ns} {s.st_size}"

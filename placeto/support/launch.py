@@ -18,13 +18,9 @@ _LAUNCH = 'local, or a job\'s addresses such as {worker: ["host:port", …]}'
 
 @dataclass(frozen=True)
 class Launch:
-    """Worker processes, one a task, that run a cluster's devices.
+    """Worker processes, one a task, that run a cluster's devices."""
 
-    Attributes:
-        addresses: (job, its tasks' `host:port`) of workers that run already; empty for workers
-            that are started on this machine.
-    """
-
+    # (job, its tasks' `host:port`) of workers that run already; empty for those started here.
     addresses: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
@@ -35,19 +31,12 @@ class Launch:
 
 @dataclass(frozen=True)
 class TensorFlowDevice:
-    """TensorFlow's name of a device, in parts.
+    """TensorFlow's name of a device, in parts."""
 
-    Attributes:
-        job: of the cluster; `localhost` where there is but one process.
-        task: number of the process in its job.
-        type: such as `CPU`.
-        index: number of the device in its process.
-    """
-
-    job: str
-    task: int
-    type: str
-    index: int
+    job: str  # of the cluster; `localhost` where there is but one process
+    task: int  # number of the process in its job
+    type: str  # such as `CPU`
+    index: int  # number of the device in its process
 
     def __str__(self) -> str:
         return f"/job:{self.job}/replica:0/task:{self.task}/device:{self.type}:{self.index}"
@@ -56,21 +45,16 @@ class TensorFlowDevice:
 def tensorflow_devices(
     launch: Launch | None, names: Sequence[str], tensorflow: Sequence[str | None]
 ) -> tuple[TensorFlowDevice, ...]:
-    """What TensorFlow calls the devices of a cluster, in full.
+    """What TensorFlow calls the devices of a cluster, in full; with no launch, of one process.
 
-    Args:
-        launch: how they are run; None for all in one process.
-        names: (num_devices,) names of the devices.
-        tensorflow: (num_devices,) what the cluster says of each.
+    The cluster has a name for each, and says `tensorflow` of it, (num_devices,) both.
 
     Raises:
         PlacetoError: a device without such a name or with another's, a process that the launch
             does not have, or tasks that are not numbered from 0 without gaps.
     """
-    devices = tuple(
-        _device(launch, text, f"device {name!r}")
-        for name, text in zip(names, tensorflow, strict=True)
-    )
+    said = zip(names, tensorflow, strict=True)
+    devices = tuple(_device(launch, text, f"device {name!r}") for name, text in said)
     for number, device in enumerate(devices):
         if device in devices[:number]:
             raise PlacetoError(
@@ -80,21 +64,16 @@ def tensorflow_devices(
     if launch is not None and launch.is_local:
         for device in devices:
             tasks = {other.task for other in devices if other.job == device.job}
-            for task in range(max(tasks)):
-                if task not in tasks:
-                    raise PlacetoError(
-                        f"launch: no device is of task {task} of job {device.job!r}; number the "
-                        "tasks from 0 without gaps"
-                    )
+            if missing := set(range(max(tasks))) - tasks:
+                raise PlacetoError(
+                    f"launch: no device is of task {min(missing)} of job {device.job!r}; number "
+                    "the tasks from 0 without gaps"
+                )
     return devices
 
 
 def read_launch(value: Mapping[str, Sequence[str]] | str | None, where: str) -> Launch | None:
-    """The launch that a cluster file asks for.
-
-    Args:
-        value: `local`, the addresses of each job, or None.
-        where: what to call it in error messages.
+    """The launch that a cluster file asks for: `local`, the addresses of each job, or None.
 
     Raises:
         PlacetoError: no job, what is no name of a job, or an address that is not `host:port`.
@@ -129,28 +108,22 @@ def _device(launch: Launch | None, text: str | None, where: str) -> TensorFlowDe
         raise PlacetoError(
             f"{where}: tensorflow is missing, so it cannot be run; give TensorFlow's name of it"
         )
-    example = "/device:CPU:0" if launch is None else _EXAMPLE
+    said = f"{where}: tensorflow is {text!r}"
     match = _DEVICE.fullmatch(text)
     if match is None:
-        raise PlacetoError(f"{where}: tensorflow is {text!r}, expected a name such as {example}")
+        example = "/device:CPU:0" if launch is None else _EXAMPLE
+        raise PlacetoError(f"{said}, expected a name such as {example}")
     job, task = match["job"], match["task"]
     if launch is None:
         if (job or "localhost") != "localhost" or int(task or 0) != 0:
             raise PlacetoError(
-                f"{where}: tensorflow is {text!r}, of another process, but the cluster has no "
-                f"launch; give {_LAUNCH}"
+                f"{said}, of another process, but the cluster has no launch; give {_LAUNCH}"
             )
-        return TensorFlowDevice("localhost", 0, match["type"], int(match["index"]))
-    if job is None or task is None:
-        raise PlacetoError(
-            f"{where}: tensorflow is {text!r}, which names no job and task; give a name such as "
-            f"{example}"
-        )
-    if not launch.is_local:
+        job, task = "localhost", "0"
+    elif job is None or task is None:
+        raise PlacetoError(f"{said}, which names no job and task; give a name such as {_EXAMPLE}")
+    elif not launch.is_local:
         tasks = dict(launch.addresses).get(job, ())
         if int(task) >= len(tasks):
-            raise PlacetoError(
-                f"{where}: tensorflow is {text!r}, but launch has {len(tasks)} addresses of job "
-                f"{job!r}"
-            )
+            raise PlacetoError(f"{said}, but launch has {len(tasks)} addresses of job {job!r}")
     return TensorFlowDevice(job, int(task), match["type"], int(match["index"]))

@@ -10,9 +10,7 @@ from typing import Any
 
 from placeto.support.errors import PlacetoError
 
-# What is stored is small, and a machine's default would be 30% of its memory.
-OBJECT_STORE_BYTES = 256 * 2**20
-
+OBJECT_STORE_BYTES = 256 * 2**20  # what is stored is small; the default is 30% of all memory
 PATIENCE_SECONDS = 5.0
 
 _ENVIRONMENT = {
@@ -32,8 +30,7 @@ def ray_session(address: str | None, cpus: int) -> Iterator[None]:
     it does in threads of its own, goes to stderr.
 
     Args:
-        address: of a cluster, or `auto` for the one that this machine is part of; None for a Ray
-            of this process's own.
+        address: of a cluster, or `auto` for this machine's; None for a Ray of this process's own.
         cpus: how many workers are wanted at once, a CPU each as Ray counts them. A Ray of this
             process's own has so many, whatever the machine has.
 
@@ -58,11 +55,7 @@ def ray_session(address: str | None, cpus: int) -> Iterator[None]:
 
 
 def import_ray() -> ModuleType:
-    """The package.
-
-    Raises:
-        PlacetoError: it is not installed.
-    """
+    """The package; a `PlacetoError` where it is not installed."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
@@ -74,16 +67,12 @@ def import_ray() -> ModuleType:
 
 def _start(ray: ModuleType, address: str | None, cpus: int) -> None:
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    failures = (OSError, ValueError, RuntimeError, ray.exceptions.RayError)
     if address is None:
+        own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
         try:
-            ray.init(
-                address="local",
-                num_cpus=cpus,
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                **quiet,
-            )
-        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            ray.init(address="local", num_cpus=cpus, **own, **quiet)
+        except failures as error:
             raise PlacetoError(
                 f"workers need Ray, which cannot be started on this machine ({_line(error)})"
             ) from error
@@ -91,7 +80,6 @@ def _start(ray: ModuleType, address: str | None, cpus: int) -> None:
     host, colon, port = address.rpartition(":")
     if address != "auto" and not (colon and host and port.isascii() and port.isdigit()):
         raise PlacetoError(f"--ray-address {address}: expected auto, or HOST:PORT of a cluster")
-    failures = (OSError, ValueError, RuntimeError, AssertionError, ray.exceptions.RayError)
     try:
         _check_answers(address)
         ray.init(address=address, **quiet)
@@ -100,7 +88,7 @@ def _start(ray: ModuleType, address: str | None, cpus: int) -> None:
             f"--ray-address {address}: no Ray cluster can be reached ({_line(error)}); start one "
             "by: ray start --head"
         ) from error
-    except failures as error:
+    except (*failures, AssertionError) as error:
         raise PlacetoError(
             f"--ray-address {address}: the Ray there cannot be used ({_line(error)}); one that has "
             "a token wants RAY_AUTH_MODE=token, and the token"
@@ -108,11 +96,7 @@ def _start(ray: ModuleType, address: str | None, cpus: int) -> None:
 
 
 def _check_answers(address: str) -> None:
-    """Makes sure that a Ray is there: it would try for minutes, and then end this process.
-
-    Raises:
-        ConnectionError: nobody listens there, or somebody else.
-    """
+    """A `ConnectionError` where no Ray is, which would try for minutes, and end this process."""
     import grpc  # type: ignore[import-untyped]
 
     if address == "auto":

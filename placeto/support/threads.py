@@ -35,11 +35,8 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Gen
     As many are computed at once as numba has threads. Once the iterator is closed, nothing runs.
     """
     # A thread does not inherit OpenMP's number of threads, and some operations ask OpenMP only.
-    pool = ThreadPoolExecutor(
-        numba.get_num_threads(),
-        initializer=torch.set_num_threads,
-        initargs=(torch.get_num_threads(),),
-    )
+    start, threads = torch.set_num_threads, torch.get_num_threads()
+    pool = ThreadPoolExecutor(numba.get_num_threads(), initializer=start, initargs=(threads,))
     try:
         yield from pool.map(function, items)
     finally:

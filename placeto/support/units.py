@@ -20,31 +20,20 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([A-Za
 def parse_quantity(value: object, dimension: str, where: str) -> float:
     """Reads `7.6GB/s`, `12GiB` or `5.7us`; a bare number is in the SI unit itself.
 
-    Args:
-        value: text with a unit, or a number.
-        dimension: a key of `UNITS`.
-        where: what to call the value in an error message.
-
-    Returns:
-        The value in bytes, bytes a second, or seconds; never negative.
-
     Raises:
-        PlacetoError: not a number with a unit of that dimension, negative, or NaN.
+        PlacetoError: not a number with a unit of that dimension of `UNITS`, negative, or NaN.
     """
     number = math.nan
     if isinstance(value, int | float) and not isinstance(value, bool):
         number = math.inf if value > sys.float_info.max else float(max(value, -1))
     elif isinstance(value, str) and (match := _QUANTITY.fullmatch(value)):
-        # float() of the exponent notation rounds once, where a product would round twice.
         digits, unit = match.groups()
         scale = 1.0 if unit == "" else UNITS[dimension].get(unit, math.nan)
-        exponent = math.log10(scale) if scale > 0 else math.nan
-        exact = exponent == round(exponent) if not math.isnan(exponent) else False
-        number = (
-            float(f"{digits}e{round(exponent)}")
-            if exact and "e" not in digits.lower()
-            else float(digits) * scale
-        )
+        number = float(digits) * scale
+        power = f"{scale:.0e}"  # such as 1e+09
+        if float(power) == scale and "e" not in digits.lower():
+            # float() of the exponent notation rounds once, where a product would round twice.
+            number = float(digits + power[1:])
     if math.isnan(number) or number < 0:
         units = ", ".join(UNITS[dimension])
         raise PlacetoError(

@@ -17,13 +17,7 @@ _HOMES = {
     "train": "training.run",
 }
 
-__all__ = [
-    "Trainer",
-    "UpdateReport",
-    "load_policy",
-    "save_policy",
-    "train",
-]
+__all__ = ["Trainer", "UpdateReport", "load_policy", "save_policy", "train"]
 
 
 def __getattr__(name: str) -> Any:

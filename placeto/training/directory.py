@@ -1,27 +1,77 @@
 """The directory that a training run fills: whole after any end, and good to go on from."""
 
 import contextlib
+import hashlib
 import io
 import json
 import pickle
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from placeto import cluster as clusters
+from placeto import graph as graphs
 from placeto.models.network import Network
+from placeto.models.settings import LearningConfig
 from placeto.models.stored import save_policy, write_document
+from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes, read_json, write_bytes
-from placeto.training.events import Log, event_log
-from placeto.training.identity import Identity, check_same
 from placeto.training.trainer import UpdateReport
 
 CONFIG, METRICS, STATE, CARD = "config.json", "metrics.jsonl", "trainer.pt", "policy.json"
 RUN_FILES = (CONFIG, METRICS, "policy.safetensors", CARD, STATE)
+
+Log = Callable[[int, Mapping[str, float]], None]
+"""Scalars are logged with it: a step's number, and values by tag."""
+
+Identity = dict[str, Any]
+"""A document of JSON: `problems`, `training`, and, where there are any, `validation`, `scheme`."""
+
+
+def identity_of(
+    problems: Sequence[PlacementProblem],
+    config: LearningConfig,
+    validation: Sequence[PlacementProblem],
+) -> Identity:
+    """What names a run in one process.
+
+    Raises:
+        PlacetoError: two graphs on one cluster have the same name.
+    """
+    chosen_by = {"validation": _described(validation)} if validation else {}
+    return {"problems": _described(problems), **chosen_by, "training": config.to_document()}
+
+
+def _described(problems: Sequence[PlacementProblem]) -> list[dict[str, Any]]:
+    names = [(problem.graph.name, problem.cluster.name) for problem in problems]
+    for graph, cluster in names:
+        if names.count((graph, cluster)) > 1:
+            raise PlacetoError(
+                f"two graphs are called {graph!r} on cluster {cluster!r}; names must be unique"
+            )
+    return [
+        {
+            "graph": problem.graph.name,
+            "cluster": problem.cluster.name,
+            "ops": problem.graph.num_ops,
+            "groups": problem.num_groups,
+            "devices": problem.num_devices,
+            "digest": _digest(problem),
+        }
+        for problem in problems
+    ]
+
+
+def _digest(problem: PlacementProblem) -> str:
+    """A number that is another for another problem, were its names and sizes the same."""
+    documents = [graphs.to_document(problem.graph), clusters.to_document(problem.cluster)]
+    parts = [json.dumps(documents).encode(), problem.op_group.tobytes(), problem.allowed.tobytes()]
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
 class RunDirectory:
@@ -46,7 +96,7 @@ class RunDirectory:
         path.mkdir(parents=True, exist_ok=True)
         if (path / CONFIG).exists():
             self._check_card(run["training"]["checkpoint_every"])
-            check_same(path, read_json(path / CONFIG), run)
+            self._check_same(read_json(path / CONFIG))
             return
         for name in (STATE, CARD, METRICS):
             if (path / name).exists():
@@ -81,20 +131,21 @@ class RunDirectory:
         return state
 
     @contextlib.contextmanager
-    def open(self, updates: int) -> Iterator[tuple[Callable[[UpdateReport, str], None], Log]]:
-        """Yields what an update is written down with, under a tag, and what other scalars are.
+    def open(self, updates: int) -> Iterator[tuple[Callable[[UpdateReport], None], Log]]:
+        """Yields what an update is written down with, and what other scalars are.
 
-        Args:
-            updates: how many are done; what there is of later ones is void.
+        What there is of later ones than the first `updates` is void.
         """
         for name in RUN_FILES:  # what a kill in the middle of a write left
             for path in self.path.glob(f".{name}.*"):
                 path.unlink(missing_ok=True)
         write_document(self.path / CONFIG, self._run)
         self.cut(updates)
-        with (self.path / METRICS).open("a") as metrics, event_log(self.path, updates + 1) as log:
+        several = len({problem["cluster"] for problem in self._run["problems"]}) > 1
+        with (self.path / METRICS).open("a") as metrics, _events(self.path, updates + 1) as log:
 
-            def write(report: UpdateReport, tag: str) -> None:
+            def write(report: UpdateReport) -> None:
+                tag = f"{report.graph}/{report.cluster}" if several else report.graph
                 values = asdict(report)
                 metrics.write(json.dumps(values) + "\n")
                 metrics.flush()
@@ -111,12 +162,9 @@ class RunDirectory:
             write_bytes(metrics, b"".join(lines[:updates]))
 
     def save(self, state: dict[str, Any], policy: Network, card: dict[str, Any]) -> None:
-        """Writes a checkpoint.
+        """Writes a checkpoint: all that the run needs to go on, and what it has to show.
 
-        Args:
-            state: all that the run needs to go on.
-            policy: what the run has to show.
-            card: what is said of the policy beside what names the run.
+        The card is what is said of the policy beside what names the run.
         """
         save_policy(self.path, policy, self._run | card)
         buffer = io.BytesIO()
@@ -134,3 +182,52 @@ class RunDirectory:
                 f"{self.path}: holds a policy but no trainer.pt to go on from, and would lose it; "
                 "give another directory"
             )
+
+    def _check_same(self, before: Mapping[str, Any]) -> None:
+        """Makes sure that a run goes on as itself; only its number of updates may be another."""
+        now = self._run
+        old, new = before.get("training"), now["training"]
+        for key, held in (
+            ("problems", "on other graphs, another grouping or another cluster"),
+            ("validation", "with other validation graphs"),
+        ):
+            if before.get(key) != now.get(key):
+                raise self._another(held)
+        if before.get("scheme") != now.get("scheme"):
+            raise self._another(f"with {_said(before)}, not {_said(now)}")
+        if not isinstance(old, dict):
+            raise PlacetoError(
+                f"{self.path / CONFIG}: training is {old!r}, expected the settings of a run"
+            )
+        for key in new:
+            if key != "updates" and old.get(key) != new[key]:
+                raise self._another(f"with {key} = {old.get(key)!r}, not {new[key]!r}")
+
+    def _another(self, held: str) -> PlacetoError:
+        return PlacetoError(f"{self.path}: holds a run {held}; give the same, or another directory")
+
+
+def _said(run: Mapping[str, Any]) -> str:
+    scheme = run.get("scheme") or {"mode": "synchronous"}
+    return ", ".join(f"{key} {value}" for key, value in scheme.items())
+
+
+@contextlib.contextmanager
+def _events(directory: Path, first: int) -> Iterator[Log]:
+    """Yields what TensorBoard's events are logged with, where tensorboardX is installed.
+
+    What files of earlier parts of the run say of the first step to come and of later ones is void.
+    """
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        yield lambda step, scalars: None
+        return
+    with SummaryWriter(str(directory), purge_step=first, filename_suffix=f".{first}") as writer:
+
+        def log(step: int, scalars: Mapping[str, float]) -> None:
+            for tag, value in scalars.items():
+                writer.add_scalar(tag, value, step)
+            writer.flush()
+
+        yield log

@@ -1,26 +1,154 @@
-"""Training runs in a directory that can go on from any end."""
+"""Training runs in a directory that can go on from any end; which policy of a run is the best."""
 
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from placeto.models.agent import Teacher
+import numpy as np
+import torch
+
+from placeto.heuristics.initial import single_devices
+from placeto.models.agent import Teacher, Wanted
+from placeto.models.agents import agent_of
+from placeto.models.network import Network
 from placeto.models.settings import LearningConfig
+from placeto.objective import penalised_time
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 from placeto.support.units import format_seconds
-from placeto.training.directory import STATE, RunDirectory
-from placeto.training.events import Log
-from placeto.training.identity import identity_of
+from placeto.training.directory import STATE, Log, RunDirectory, identity_of
 from placeto.training.trainer import Trainer, UpdateReport
-from placeto.training.validation import Validation
 
 Watch = Callable[[UpdateReport, float], None]
 
-NO_SCHEME: Mapping[str, Any] = {}
+
+@dataclass(frozen=True)
+class Validated:
+    """How good the policy of one checkpoint is.
+
+    Of each problem there is a ratio: penalised step time of what a greedy episode finds, over that
+    of the best single device.
+    """
+
+    updates: int  # of the run, when it was the policy
+    ratio: float  # geometric mean of `ratios`
+    ratios: tuple[float, ...]
+
+
+class Validation:
+    """Greedy episodes on problems that a run is not trained on; keeps the best policy.
+
+    Args:
+        problems: on which to compare policies.
+        config: of the run.
+        evaluate: turns placements into step times.
+        policy: of the run.
+
+    Raises:
+        PlacetoError: the policy's network does not fit these problems.
+
+    Attributes:
+        updates: of the run when its policy was last validated; 0 before that.
+        best: of the policies validated so far the first that none is better than.
+        history: number of updates and geometric mean of each.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[PlacementProblem],
+        config: LearningConfig,
+        evaluate: Evaluator,
+        policy: Network,
+    ) -> None:
+        self.updates = 0
+        self.best: Validated | None = None
+        self.history: list[tuple[int, float]] = []
+        self._problems = problems
+        self._config = config
+        self._best_weights: dict[str, Any] = {}
+        with torch.random.fork_rng():
+            self._agent = agent_of(config).make(problems, config, evaluate)
+        try:
+            self._agent.network.load_state_dict(policy.state_dict())
+        except RuntimeError as error:
+            raise PlacetoError(
+                f"{problems[0].graph.name} on {problems[0].cluster.name}: the network in training "
+                "is of another size, so that this is no problem to validate it on"
+            ) from error
+        # Penalised step times of the best single devices, in seconds.
+        self._single: list[float] = []
+        for problem in problems:
+            outcomes = evaluate(problem, single_devices(problem))
+            costs = penalised_time(problem, outcomes, config.memory_penalty)
+            self._single.append(float(costs.min()))
+
+    def due(self, updates: int) -> bool:
+        """Whether the policy after so many updates is one to validate, and has not been."""
+        last = updates == self._config.updates
+        return updates != self.updates and (last or updates % self._config.checkpoint_every == 0)
+
+    def check(self, policy: Network, updates: int) -> Validated:
+        """Finds how good the run's policy is after some updates; keeps it if it is the best."""
+        ratios = self.ratios(policy)
+        mean = float(np.exp(np.mean(np.log(ratios))))
+        validated = Validated(updates, mean, ratios)
+        if self.best is None or mean < self.best.ratio:
+            self._best_weights = copy.deepcopy(policy.state_dict())
+            self.best = validated
+        self.history.append((updates, mean))
+        self.updates = updates
+        return validated
+
+    def ratios(self, policy: Network) -> tuple[float, ...]:
+        """How good a policy is on each problem; see `Validated`."""
+        self._agent.network.load_state_dict(policy.state_dict())
+        rng = np.random.default_rng(self._config.seed)
+        costs = [
+            float(self._agent.roll_out(Wanted(index, 1, greedy=True), rng).best_cost[0])
+            for index in range(len(self._problems))
+        ]
+        return tuple(np.divide(costs, self._single).tolist())
+
+    def best_policy(self) -> Network:
+        """A network with the weights of the best policy so far."""
+        self._agent.network.load_state_dict(self._best_weights)
+        return self._agent.network
+
+    def card(self) -> dict[str, Any]:
+        """What `policy.json` says of the best policy so far."""
+        assert self.best is not None
+        rows = [
+            {"graph": problem.graph.name, "cluster": problem.cluster.name, "ratio": ratio}
+            for problem, ratio in zip(self._problems, self.best.ratios, strict=True)
+        ]
+        return {"ratio": self.best.ratio, "problems": rows, "history": self.history}
+
+    def state(self) -> dict[str, Any]:
+        """All that another one for the same problems needs to go on just as this one would."""
+        return {
+            "updates": self.updates,
+            "best": None if self.best is None else asdict(self.best),
+            "weights": self._best_weights,
+            "history": list(self.history),
+        }
+
+    def restore(self, state: Any) -> None:
+        """Goes on from a state.
+
+        Raises:
+            PlacetoError: it is none.
+        """
+        try:
+            self.updates, self._best_weights = state["updates"], state["weights"]
+            self.best = None if state["best"] is None else Validated(**state["best"])
+            self.history = list(state["history"])
+        except (LookupError, TypeError) as error:
+            raise PlacetoError(f"the resume state does not fit this run: {error}") from error
 
 
 def train(
@@ -34,7 +162,7 @@ def train(
     evaluate: Evaluator = simulate_many,
     teacher: Teacher | None = None,
     make_trainer: Callable[..., Trainer] = Trainer,
-    scheme: Mapping[str, Any] = NO_SCHEME,
+    scheme: Mapping[str, Any] | None = None,
 ) -> Trainer:
     """Trains a policy in a run directory, or goes on with the run that is in it.
 
@@ -68,14 +196,12 @@ def train(
         KeyboardInterrupt: after the state of the last whole update was written.
     """
     trainer = make_trainer(problems, config, evaluate, teacher=teacher)
-    run = identity_of(problems, config, validation) | dict(scheme)
-    validator = None
-    if validation:
-        validator = Validation(validation, config, evaluate, trainer.policy)
+    run = identity_of(problems, config, validation) | dict(scheme or {})
+    validator = Validation(validation, config, evaluate, trainer.policy) if validation else None
     try:
         folder = RunDirectory(Path(directory), run)
         _restore(folder, trainer, validator)
-        if trainer.updates < config.updates or _due(trainer, validator):
+        if trainer.updates < config.updates or (validator and validator.due(trainer.updates)):
             watch = watch or (lambda report, left: progress(progress_line(report, left)))
             _run(trainer, validator, folder, progress, watch)
     except OSError as error:
@@ -102,7 +228,6 @@ def _run(
 ) -> None:
     """Trains to the last update; leaves a checkpoint, whatever ends it."""
     config, done, began = trainer.config, trainer.updates, time.monotonic()
-    tags = _tags(trainer.problems)
     state = trainer.state()
     try:
         with folder.open(done) as (write, log):
@@ -110,7 +235,7 @@ def _run(
             _validate(trainer, validator, progress, log)
             while trainer.updates < config.updates:
                 report = trainer.step()
-                write(report, tags[report.graph, report.cluster])
+                write(report)
                 state = trainer.state()
                 each = (time.monotonic() - began) / (trainer.updates - done)
                 watch(report, each * (config.updates - trainer.updates))
@@ -125,8 +250,7 @@ def _run(
 
 
 def _restore(folder: RunDirectory, trainer: Trainer, validator: Validation | None) -> None:
-    state = folder.state()
-    if state is None:
+    if (state := folder.state()) is None:
         return
     try:
         trainer.restore(state)
@@ -151,23 +275,8 @@ def _save(
         folder.save(state, validator.best_policy(), card)
 
 
-def _tags(problems: Sequence[PlacementProblem]) -> dict[tuple[str, str], str]:
-    """What events of a problem are called: by its graph; and its cluster if there are several."""
-    pairs = [(problem.graph.name, problem.cluster.name) for problem in problems]
-    several = len({cluster for _, cluster in pairs}) > 1
-    return {pair: "/".join(pair) if several else pair[0] for pair in pairs}
-
-
-def _due(trainer: Trainer, validator: Validation | None) -> bool:
-    """Whether the policy is one to validate, and has not been."""
-    if validator is None or trainer.updates == validator.updates:
-        return False
-    config = trainer.config
-    return trainer.updates % config.checkpoint_every == 0 or trainer.updates == config.updates
-
-
 def _validate(trainer: Trainer, validator: Validation | None, progress: Progress, log: Log) -> None:
-    if validator is None or not _due(trainer, validator):
+    if validator is None or not validator.due(trainer.updates):
         return
     found = validator.check(trainer.policy, trainer.updates)
     log(found.updates, {"validation/ratio": found.ratio})

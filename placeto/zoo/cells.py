@@ -1,6 +1,7 @@
-"""Convolutional cells, sampled as in ENAS's micro search space.
+"""Cells sampled as in ENAS: convolutional ones of its micro search space, and recurrent ones.
 
-Pham et al. 2018, arXiv:1802.03268, section 2.4.
+Pham et al. 2018, arXiv:1802.03268, sections 2.4 and 2.1. Every choice is as likely, as an
+untrained controller samples.
 """
 
 import random
@@ -10,13 +11,14 @@ from dataclasses import dataclass
 from placeto.zoo.draws import drawn
 
 OPERATIONS = ("identity", "separable_3x3", "separable_5x5", "average_pool", "max_pool")
-# What a cell reads: the outputs of the two cells before it.
+ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity")
+# What a convolutional cell reads: the outputs of the two cells before it.
 INPUTS = 2
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a cell: the sum of two operations on earlier outputs.
+    """A node of a convolutional cell: the sum of two operations on earlier outputs.
 
     Attributes:
         inputs: two numbers of earlier outputs: 0 and 1 are the cell's inputs (the output of the
@@ -32,7 +34,7 @@ Cell = Sequence[Node]
 
 
 def sampled_cell(nodes: int, rng: random.Random) -> Cell:
-    """A cell of `nodes` nodes, every choice as likely, as an untrained controller samples it."""
+    """A convolutional cell of `nodes` nodes."""
     cell = []
     for node in range(nodes):
         earlier = range(node + INPUTS)
@@ -46,3 +48,35 @@ def loose_ends(cell: Cell) -> list[int]:
     """The outputs that no node reads, inputs included: concatenated, they are the cell's output."""
     read = {source for node in cell for source in node.inputs}
     return [output for output in range(len(cell) + INPUTS) if output not in read]
+
+
+@dataclass(frozen=True)
+class RecurrentNode:
+    """A node of a recurrent cell.
+
+    Attributes:
+        source: the node that it reads, of a lower number; -1 for the first node, which reads the
+            word and the cell's last output.
+        activation: of `ACTIVATIONS`.
+    """
+
+    source: int
+    activation: str
+
+
+RecurrentCell = Sequence[RecurrentNode]
+
+
+def sampled_recurrent_cell(nodes: int, rng: random.Random) -> RecurrentCell:
+    """A recurrent cell of `nodes` nodes."""
+    cell = [RecurrentNode(-1, drawn(ACTIVATIONS, rng))]
+    for node in range(1, nodes):
+        source = drawn(range(node), rng)
+        cell.append(RecurrentNode(source, drawn(ACTIVATIONS, rng)))
+    return tuple(cell)
+
+
+def unread(cell: RecurrentCell) -> list[int]:
+    """The nodes that no other reads: the cell's output is their mean."""
+    read = {node.source for node in cell}
+    return [number for number in range(len(cell)) if number not in read]

@@ -1,24 +1,21 @@
 """Convolutional networks of cells that ENAS could sample."""
 
-from __future__ import annotations
-
+import contextlib
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
 
 from placeto.support.errors import PlacetoError
-from placeto.zoo.cells import loose_ends, sampled_cell
-from placeto.zoo.convolutions import Layers
-from placeto.zoo.optimizers import Optimizer
-from placeto.zoo.training import check_sizes, training_function, uniform_variables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from placeto.zoo.cells import Cell
+from placeto.zoo.cells import Cell, loose_ends, sampled_cell
+from placeto.zoo.training import Shapes, sizes_checked, training_function, uniform_variables
 
 _CHANNELS = 3
+_EPSILON = 1e-5
 
 
+@sizes_checked
 def enas_cnn(
     seed: int = 0,
     cells: int = 8,
@@ -33,9 +30,10 @@ def enas_cnn(
 ) -> Any:
     """The training step of a network of convolutional cells, one normal and one reduction cell.
 
-    The cells are drawn as by `cells.sampled_cell`. A 3x3 convolution comes first, then `cells`
-    cells, of which those behind a third and two thirds of them are reduction cells: they halve
-    the image and double the filters; then the mean over the image and a softmax. The ops of a part
+    The cells, of `nodes` nodes, are drawn as by `cells.sampled_cell`; the same `seed` gives the
+    same ones. A 3x3 convolution comes first, then `cells` cells, of which those behind a third and
+    two thirds of them are reduction cells: they halve the image and double the filters, of which a
+    node has `filters` before; then the mean over the image and a softmax. The ops of a part
     are named after it: `stem`, `cell_3/input_0`, `cell_3/node_2/left`, `cell_3/output`, `head`,
     `update/cell_3/node_2/left/0`; gradients stand in the same scopes under `gradient_tape`.
 
@@ -43,37 +41,14 @@ def enas_cnn(
     filters, gradients clipped to a norm of 5; without auxiliary head, dropped paths, momentum and
     moving averages.
 
-    Args:
-        seed: of the cells; the same seed gives the same ones.
-        cells: how many, reduction cells included, from 3.
-        nodes: nodes of a cell.
-        filters: channels of a node's output before the first reduction.
-        batch: images in a batch.
-        image: height and width of an image, a multiple of 4.
-        classes: what there is to tell apart.
-        optimizer: `sgd` or `adam`.
-        learning_rate: step size.
-        clip: largest global norm of the gradients; 0 for no limit.
-
     Returns:
         A ConcreteFunction of `images` (batch, image, image, 3) and `labels` (batch,), which
         returns the mean cross-entropy of an image.
 
     Raises:
         PlacetoError: a size below 1, fewer than 3 cells, an image that cannot be halved twice, odd
-            filters, an unknown optimizer.
+            filters, an unknown optimizer; see `training_function`.
     """
-    import tensorflow as tf
-
-    check_sizes(
-        "enas_cnn",
-        cells=cells,
-        nodes=nodes,
-        filters=filters,
-        batch=batch,
-        image=image,
-        classes=classes,
-    )
     if cells < 3:
         raise PlacetoError(f"enas_cnn: cells={cells} must be at least 3, two for reduction")
     if image % 4:
@@ -83,7 +58,7 @@ def enas_cnn(
     rng = random.Random(seed)
     normal, reduction = sampled_cell(nodes, rng), sampled_cell(nodes, rng)
 
-    def logits(layers: Layers, images: Any) -> Any:
+    def logits(layers: _Layers, images: Any) -> Any:
         with layers.scope("stem"):
             before = last = layers.normalized(layers.convolved(images, 3, _CHANNELS * filters))
         width = filters
@@ -100,39 +75,122 @@ def enas_cnn(
     variables = uniform_variables(_shapes(logits, images), 0.1)
 
     def loss(images: Any, labels: Any) -> Any:
-        guesses = logits(Layers(lambda name, shape: variables[name]), images)
+        guesses = logits(_Layers(lambda name, shape: variables[name]), images)
         with tf.name_scope("head/"):
             return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, guesses))
 
-    return training_function(
-        loss,
-        variables,
-        [images, tf.TensorSpec((batch,), tf.int32, "labels")],
-        Optimizer(optimizer, learning_rate, variables),
-        clip,
-    )
+    inputs = [images, tf.TensorSpec((batch,), tf.int32, "labels")]
+    return training_function(loss, variables, inputs, optimizer, learning_rate, clip)
 
 
-def _shapes(network: Callable[[Layers, Any], Any], images: Any) -> dict[str, tuple[int, ...]]:
+class _Layers:
+    """Layers whose variables are named after the scope that they are made in.
+
+    Images are (batch, height, width, channels).
+
+    Args:
+        variable: called with a variable's name and shape, returns the variable or its value.
+    """
+
+    def __init__(self, variable: Callable[[str, tuple[int, ...]], Any]) -> None:
+        self._find = variable
+        self._scope = ""
+        self._made = 0
+
+    def _variable(self, kind: str, *shape: int) -> Any:
+        name = f"{self._scope}/{self._made}/{kind}"
+        self._made += 1
+        return self._find(name, shape)
+
+    @contextlib.contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Names the ops and variables made in the block after a part of the network."""
+        self._scope, self._made = name, 0
+        with tf.name_scope(f"{name}/"):
+            yield
+
+    def convolved(self, images: Any, size: int, filters: int) -> Any:
+        """A convolution of `size` x `size` without bias."""
+        kernel = self._variable("kernel", size, size, images.shape[3], filters)
+        return tf.nn.conv2d(images, kernel, 1, "SAME")
+
+    def normalized(self, images: Any) -> Any:
+        """Batch normalization by the batch's moments, Ioffe and Szegedy 2015, arXiv:1502.03167."""
+        channels = images.shape[3]
+        return tf.raw_ops.FusedBatchNormV2(
+            x=images,
+            scale=self._variable("scale", channels),
+            offset=self._variable("offset", channels),
+            mean=tf.zeros((0,)),
+            variance=tf.zeros((0,)),
+            epsilon=_EPSILON,
+            is_training=True,
+        ).y
+
+    def dense(self, rows: Any, units: int) -> Any:
+        """A dense layer with bias, on rows of (batch, width)."""
+        kernel = self._variable("kernel", rows.shape[1], units)
+        return tf.nn.bias_add(tf.matmul(rows, kernel), self._variable("bias", units))
+
+    def fitted(self, images: Any, filters: int, height: int) -> Any:
+        """The images, brought to so many channels and to that height if they are not of it.
+
+        To half the height and width by even pixels and odd ones, half of the filters each.
+        """
+        if images.shape[1] == height and images.shape[3] == filters:
+            return images
+        rectified = tf.nn.relu(images)
+        if images.shape[1] == height:
+            return self.normalized(self.convolved(rectified, 1, filters))
+        halves = [
+            self.convolved(pixels, 1, filters // 2)
+            for pixels in (rectified[:, ::2, ::2], rectified[:, 1::2, 1::2])
+        ]
+        return self.normalized(tf.concat(halves, axis=3))
+
+    def operated(self, operation: str, images: Any, filters: int, height: int) -> Any:
+        """An operation of `cells.OPERATIONS`, on images of as many channels as come out.
+
+        Where the images are twice as high and wide as `height`, every second pixel is left out.
+        """
+        if operation == "identity":
+            return self.fitted(images, filters, height)
+        stride = images.shape[1] // height
+        if operation == "average_pool":
+            return tf.nn.avg_pool2d(images, 3, stride, "SAME")
+        if operation == "max_pool":
+            return tf.nn.max_pool2d(images, 3, stride, "SAME")
+        size = {"separable_3x3": 3, "separable_5x5": 5}[operation]
+        # Twice, as in NASNet, Zoph et al. 2017, arXiv:1707.07012, which has these cells' layout.
+        for step in (stride, 1):
+            channels = images.shape[3]
+            convolved = tf.nn.separable_conv2d(
+                tf.nn.relu(images),
+                self._variable("depthwise", size, size, channels, 1),
+                self._variable("pointwise", 1, 1, channels, filters),
+                (1, step, step, 1),
+                "SAME",
+            )
+            images = self.normalized(convolved)
+        return images
+
+
+def _shapes(network: Callable[[_Layers, Any], Any], images: Any) -> Shapes:
     """The variables that a network asks for, found by tracing it with zeros in their place."""
-    import tensorflow as tf
-
-    shapes: dict[str, tuple[int, ...]] = {}
+    shapes: Shapes = {}
 
     def zeros(name: str, shape: tuple[int, ...]) -> Any:
         shapes[name] = shape
         return tf.zeros(shape)
 
-    traced = tf.function(lambda each: network(Layers(zeros), each), autograph=False)
+    traced = tf.function(lambda each: network(_Layers(zeros), each), autograph=False)
     traced.get_concrete_function(images)
     return shapes
 
 
 def _cell(
-    layers: Layers, name: str, cell: Cell, inputs: tuple[Any, Any], width: int, reduces: bool
+    layers: _Layers, name: str, cell: Cell, inputs: tuple[Any, Any], width: int, reduces: bool
 ) -> Any:
-    import tensorflow as tf
-
     outputs = []
     # The cell before the last one may have a larger image.
     small = inputs[1].shape[1]

@@ -20,13 +20,10 @@ _SEED = "placeto families 1"
 
 @dataclass(frozen=True)
 class Member:
-    """One graph of a family.
+    """One graph of a family, of those numbered from 0 to `SIZE` - 1.
 
-    Attributes:
-        family: the family's name.
-        number: from 0 to `SIZE` - 1.
-        source: what it is made from, see `extraction.extract`; of a synthetic graph, its reference.
-        split: `train`, `validation` or `test`.
+    Its source is what it is made from, see `extraction.extract`; of a synthetic graph, its
+    reference. Its split is one of `SPLITS`.
     """
 
     family: str
@@ -82,11 +79,9 @@ def _transformer(rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Family:
-    """Graphs of one make.
+    """Graphs of one make, and what draws a member's source.
 
-    Attributes:
-        summary: what they are, in a few words.
-        draw: draws a member's source; None where graphs are made without TensorFlow.
+    None does where graphs are made without TensorFlow.
     """
 
     summary: str

@@ -29,16 +29,14 @@ def graph_path(folder: Path, member: Member) -> Path:
     return folder / f"{member.name}.json.gz"
 
 
-def write_index(folder: Path, family: str) -> Path:
+def write_index(folder: Path, family: str) -> None:
     """Writes which graphs a folder is for: their names, files, splits and sources.
 
     Raises:
         PlacetoError: it cannot be written.
     """
-    path = folder / INDEX
     document = {"format": FORMAT, "version": VERSION, "family": family, "members": _rows(family)}
-    write_json(path, document)
-    return path
+    write_json(folder / INDEX, document)
 
 
 def resolve(source: str | Path, split: str | None = None) -> list[Path]:
@@ -55,19 +53,17 @@ def resolve(source: str | Path, split: str | None = None) -> list[Path]:
     """
     if is_reference(source):
         family = parse_family(str(source))
-        folder, command = cache_folder(family), f"placeto extract {SCHEME}{family}"
+        folder, output = cache_folder(family), ""
     else:
         folder = Path(source)
-        family = family_of(folder)
-        command = f"placeto extract {SCHEME}{family} -o {source}"
+        family, output = family_of(folder), f" -o {source}"
     paths = [graph_path(folder, member) for member in _chosen(family, split)]
     # Files of other members may be left from an earlier placeto, that split them otherwise.
     current = (folder / INDEX).is_file() and _index(folder)["members"] == _rows(family)
-    missing = sum(not (current and path.is_file()) for path in paths)
-    if missing:
+    if missing := sum(not (current and path.is_file()) for path in paths):
         raise PlacetoError(
             f"{source}: {missing} of {len(paths)} graphs are not in {folder}; make them by: "
-            f"{command}"
+            f"placeto extract {SCHEME}{family}{output}"
         )
     return paths
 
@@ -91,9 +87,7 @@ def family_of(folder: Path) -> str:
 def family_graphs(source: str | Path, split: str | None = None) -> list[ComputationGraph]:
     """The graphs of a family, by number; those of a synthetic family need no files.
 
-    Args:
-        source: see `resolve`.
-        split: `train`, `validation` or `test`; None for all.
+    Source and split are those of `resolve`.
 
     Raises:
         PlacetoError: see `resolve`; a file is no graph file.
@@ -115,18 +109,15 @@ def load_graphs(sources: Iterable[str], split: str | None = None) -> list[Comput
     """
     graphs: list[ComputationGraph] = []
     for source in dict.fromkeys(sources):
-        if is_family(source):
-            graphs += family_graphs(source, split)
-        else:
-            graphs.append(load_graph(source))
+        graphs += family_graphs(source, split) if is_family(source) else [load_graph(source)]
     return graphs
 
 
 def is_family(source: str) -> bool:
     """Whether a source stands for several graphs: a bundled graph comes before a folder."""
-    if is_reference(source):
-        return True
-    return os.path.isdir(source) and source not in bundle.names("graphs", (".json.gz", ".json"))
+    return is_reference(source) or (
+        os.path.isdir(source) and source not in bundle.names("graphs", (".json.gz", ".json"))
+    )
 
 
 def is_reference(source: str | Path) -> bool:

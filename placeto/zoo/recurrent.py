@@ -1,30 +1,17 @@
 """What unrolled LSTM models are made of: embedding, cell, layer, softmax over words.
 
 Each part puts its ops under a scope that says which part and which step they are, for the
-gradients as for the forward ops.
+gradients as for the forward ops. `variables` are name -> variable.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+import tensorflow as tf
 
 
 def embedded(variables: dict[str, Any], name: str, words: Any) -> list[Any]:
-    """The rows of the table `name/table` for each word of a sentence.
-
-    Args:
-        variables: name -> variable.
-        name: the part's name, and its scope.
-        words: (batch, length) word numbers.
-
-    Returns:
-        One (batch, width) tensor a step.
-    """
-    import tensorflow as tf
-
+    """(batch, width) rows a step of the table `name/table`, for (batch, length) word numbers."""
     with tf.name_scope(f"{name}/"):
         found = tf.gather(variables[f"{name}/table"], tf.transpose(words))
         return list(tf.unstack(found, axis=0))
@@ -35,19 +22,11 @@ def lstm(
 ) -> tuple[Any, Any]:
     """One step of an LSTM cell of weights `name/kernel` and `name/bias`.
 
-    Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000.
-
-    Args:
-        variables: name -> variable; the kernel is (width of all inputs + hidden, 4 * hidden).
-        name: the layer's name.
-        inputs: (batch, width) tensors that the cell sees beside its own last output.
-        state: (batch, hidden) last output and last cell.
-
-    Returns:
-        (batch, hidden) output and cell.
+    Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000. The kernel is (width
+    of all inputs + hidden, 4 * hidden). Beside its own last output the cell sees `inputs`, of
+    (batch, width) each; `state` is the (batch, hidden) last output and last cell. Returned are the
+    new ones.
     """
-    import tensorflow as tf
-
     output, cell = state
     gates = tf.nn.bias_add(
         tf.matmul(tf.concat([*inputs, output], axis=1), variables[f"{name}/kernel"]),
@@ -61,16 +40,8 @@ def lstm(
 def lstm_layer(variables: dict[str, Any], name: str, words: Sequence[Any]) -> list[Any]:
     """An LSTM layer unrolled from a state of zeros, under `name/start` and `name/step_N`.
 
-    Args:
-        variables: name -> variable, see `lstm`.
-        name: the layer's name.
-        words: one (batch, width) tensor a step.
-
-    Returns:
-        One (batch, hidden) output a step.
+    It is given one (batch, width) tensor a step, and returns one (batch, hidden) output a step.
     """
-    import tensorflow as tf
-
     hidden = variables[f"{name}/bias"].shape[0] // 4
     with tf.name_scope(f"{name}/start/"):
         # By this name the op is known in the bundled graphs.
@@ -87,14 +58,11 @@ def word_loss(variables: dict[str, Any], step: int, output: Any, wanted: Any) ->
     """The cross-entropy of one step's words, summed over the batch, under `softmax/step_N`.
 
     Args:
-        variables: name -> variable; among them `softmax/kernel` (hidden, vocabulary) and
-            `softmax/bias`.
+        variables: among them `softmax/kernel` (hidden, vocabulary) and `softmax/bias`.
         step: which step.
         output: (batch, hidden) what the last layer said.
         wanted: (batch, length + 1) words, of which the one after this step is wanted.
     """
-    import tensorflow as tf
-
     with tf.name_scope(f"softmax/step_{step}/"):
         logits = tf.nn.bias_add(
             tf.matmul(output, variables["softmax/kernel"]), variables["softmax/bias"]
@@ -106,7 +74,5 @@ def word_loss(variables: dict[str, Any], step: int, output: Any, wanted: Any) ->
 
 def mean_loss(losses: Sequence[Any], words: int) -> Any:
     """The mean cross-entropy of a word, from the steps' sums, under `softmax/loss`."""
-    import tensorflow as tf
-
     with tf.name_scope("softmax/loss/"):
         return tf.add_n(list(losses)) / words

@@ -1,14 +1,14 @@
 """A recurrent language model: stacked LSTM layers, unrolled."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from placeto.zoo.optimizers import Optimizer
+import tensorflow as tf
+
 from placeto.zoo.recurrent import embedded, lstm_layer, mean_loss, word_loss
-from placeto.zoo.training import check_sizes, training_function, uniform_variables
+from placeto.zoo.training import Shapes, sizes_checked, training_function, uniform_variables
 
 
+@sizes_checked
 def rnnlm(
     layers: int = 2,
     batch: int = 64,
@@ -22,70 +22,41 @@ def rnnlm(
 ) -> Any:
     """The training step of a language model of stacked LSTM layers.
 
-    Every word goes through `layers` LSTM layers, and each step's softmax over the vocabulary
-    guesses the next word. Everything is unrolled over `length` words from a state of zeros, and
-    the ops of a part are named after it: `embedding`, `layer_0/step_3`, `softmax/step_3`,
-    `update/layer_0`; gradients stand in the same scopes under `gradient_tape`. A cell needs
-    only the layer below at its step and its own layer a step before, which is the grid that
-    Mirhoseini et al. 2017, arXiv:1706.04972, place; the batch is theirs.
+    Every word goes through `layers` LSTM layers of `hidden` units, and each step's softmax over the
+    vocabulary guesses the next word; `embedding` is an embedding's width. Everything is unrolled
+    over `length` words from a state of zeros, and the ops of a part are named after it:
+    `embedding`, `layer_0/step_3`, `softmax/step_3`, `update/layer_0`; gradients stand in the same
+    scopes under `gradient_tape`. A cell needs only the layer below at its step and its own layer a
+    step before, which is the grid that Mirhoseini et al. 2017, arXiv:1706.04972, place; the batch
+    is theirs.
 
     Layers, length, vocabulary (Penn Treebank), first weights, learning rate and clipping are
     the large model's of Zaremba et al. 2014, arXiv:1409.2329, without its dropout. The widths are
     assumed, of the order of those of Jozefowicz et al. 2016, arXiv:1602.02410.
-
-    Args:
-        layers: LSTM layers, from 1.
-        batch: sentences in a batch.
-        length: words in a sentence.
-        hidden: units of a layer.
-        embedding: width of an embedding.
-        vocabulary: words of the language.
-        optimizer: `sgd` or `adam`.
-        learning_rate: step size.
-        clip: largest global norm of the gradients; 0 for no limit.
 
     Returns:
         A ConcreteFunction of `words` (batch, length + 1), word numbers, which returns the mean
         cross-entropy of a word.
 
     Raises:
-        PlacetoError: a size below 1, an unknown optimizer.
+        PlacetoError: a size below 1, an unknown optimizer; see `training_function`.
     """
-    import tensorflow as tf
-
-    check_sizes(
-        "rnnlm",
-        layers=layers,
-        batch=batch,
-        length=length,
-        hidden=hidden,
-        embedding=embedding,
-        vocabulary=vocabulary,
-    )
-    shapes: dict[str, tuple[int, ...]] = {"embedding/table": (vocabulary, embedding)}
+    shapes: Shapes = {"embedding/table": (vocabulary, embedding)}
     for layer in range(layers):
         below = hidden if layer else embedding
         shapes[f"layer_{layer}/kernel"] = (below + hidden, 4 * hidden)
         shapes[f"layer_{layer}/bias"] = (4 * hidden,)
-    shapes["softmax/kernel"] = (hidden, vocabulary)
-    shapes["softmax/bias"] = (vocabulary,)
+    shapes |= {"softmax/kernel": (hidden, vocabulary), "softmax/bias": (vocabulary,)}
     variables = uniform_variables(shapes, 0.04)
-    return training_function(
-        lambda words: _loss(variables, layers, words),
-        variables,
-        [tf.TensorSpec((batch, length + 1), tf.int32, "words")],
-        Optimizer(optimizer, learning_rate, variables),
-        clip,
-    )
 
+    def loss(words: Any) -> Any:
+        with tf.name_scope("embedding/"):
+            given = words[:, :-1]
+        outputs = embedded(variables, "embedding", given)
+        for layer in range(layers):
+            outputs = lstm_layer(variables, f"layer_{layer}", outputs)
+        losses = [word_loss(variables, step, output, words) for step, output in enumerate(outputs)]
+        return mean_loss(losses, batch * length)
 
-def _loss(variables: dict[str, Any], layers: int, words: Any) -> Any:
-    import tensorflow as tf
-
-    with tf.name_scope("embedding/"):
-        given = words[:, :-1]
-    outputs = embedded(variables, "embedding", given)
-    for layer in range(layers):
-        outputs = lstm_layer(variables, f"layer_{layer}", outputs)
-    losses = [word_loss(variables, step, output, words) for step, output in enumerate(outputs)]
-    return mean_loss(losses, given.shape[0] * given.shape[1])
+    inputs = [tf.TensorSpec((batch, length + 1), tf.int32, "words")]
+    return training_function(loss, variables, inputs, optimizer, learning_rate, clip)

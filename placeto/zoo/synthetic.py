@@ -13,15 +13,7 @@ Edges = list[tuple[int, int]]
 SMALLEST, LARGEST = 30, 200  # ops
 # How long an op takes on a kind relative to a K80: the ratio of the peaks that
 # `extraction.device_kinds` has from the data sheets, rounded.
-SLOWDOWN = {
-    "cpu": 2.1,
-    "k40": 0.65,
-    "k80": 1.0,
-    "p100": 0.3,
-    "v100": 0.18,
-    "a100": 0.14,
-    "h100": 0.042,
-}
+SLOWDOWN = dict(cpu=2.1, k40=0.65, k80=1.0, p100=0.3, v100=0.18, a100=0.14, h100=0.042)
 
 
 def layered(size: int, rng: random.Random) -> Edges:
@@ -68,12 +60,7 @@ def synthetic_graph(style: str, number: int, name: str) -> ComputationGraph:
 
     An op takes 1 to 10 ms on a K80, one in ten takes no time; its output has 0.5 to 5 MB, and all
     of its consumers read it. Other kinds are faster or slower than a K80 by their peaks, give or
-    take a half for each op.
-
-    Args:
-        style: of `STYLES`.
-        number: which one; the same number gives the same graph.
-        name: what to call it.
+    take a half for each op. The same style, of `STYLES`, and number give the same graph.
     """
     rng = random.Random(f"{style} {number}")
     size = drawn(range(SMALLEST, LARGEST + 1), rng)

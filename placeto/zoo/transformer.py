@@ -1,18 +1,18 @@
 """A Transformer encoder that is trained to fill in masked words, as BERT."""
 
-from __future__ import annotations
-
 from typing import Any
 
+import tensorflow as tf
+
 from placeto.support.errors import PlacetoError
-from placeto.zoo.optimizers import Optimizer
-from placeto.zoo.training import check_sizes, training_function, uniform_variables
+from placeto.zoo.training import Shapes, sizes_checked, training_function, uniform_variables
 
 _POSITIONS = 512
 _SEGMENTS = 2
 _EPSILON = 1e-12
 
 
+@sizes_checked
 def transformer(
     layers: int = 12,
     batch: int = 32,
@@ -27,28 +27,17 @@ def transformer(
 ) -> Any:
     """The training step of a BERT-like encoder on masked words.
 
-    Embeddings of words, positions and segments are added up; each of `layers` layers has
-    self-attention of `heads` heads and two dense layers, 4 * `hidden` units wide between them, each
-    with a residual connection and a normalization after it; the words at `masked` positions of each
-    sentence are guessed by a softmax whose weights are the embeddings. The ops of a part are named
-    after it: `embedding`, `encoder/layer_0/attention`, `encoder/layer_0/feed_forward`,
-    `softmax`, `update/encoder/layer_0`; gradients stand in the same scopes under `gradient_tape`.
+    Embeddings of words, positions and segments, `hidden` wide, are added up; each of `layers`
+    layers has self-attention of `heads` heads and two dense layers, 4 * `hidden` units wide between
+    them, each with a residual connection and a normalization after it; the words at `masked`
+    positions of each sentence of `length` words are guessed by a softmax whose weights are the
+    embeddings. The ops of a part are named after it: `embedding`, `encoder/layer_0/attention`,
+    `encoder/layer_0/feed_forward`, `softmax`, `update/encoder/layer_0`; gradients stand in the same
+    scopes under `gradient_tape`.
 
     Vaswani et al. 2017, arXiv:1706.03762; Devlin et al. 2018, arXiv:1810.04805, of whose base model
     sizes, optimizer and clipping are, without dropout, padding, weight decay and the guess at
     the next sentence; length and masked words are those of most of its training.
-
-    Args:
-        layers: encoder layers, from 1.
-        batch: sentences in a batch.
-        length: words in a sentence, up to 512.
-        hidden: width of an embedding and of a layer, a multiple of `heads`.
-        heads: attention heads.
-        vocabulary: words of the language.
-        masked: words to guess in a sentence.
-        optimizer: `sgd` or `adam`.
-        learning_rate: step size.
-        clip: largest global norm of the gradients; 0 for no limit.
 
     Returns:
         A ConcreteFunction of `words` and `segments` (batch, length), and of `positions` and
@@ -56,21 +45,9 @@ def transformer(
         masked word.
 
     Raises:
-        PlacetoError: a size below 1, a sentence too long, heads that do not divide the width, an
-            unknown optimizer.
+        PlacetoError: a size below 1, a sentence longer than 512 words, heads that do not divide the
+            width, an unknown optimizer; see `training_function`.
     """
-    import tensorflow as tf
-
-    check_sizes(
-        "transformer",
-        layers=layers,
-        batch=batch,
-        length=length,
-        hidden=hidden,
-        heads=heads,
-        vocabulary=vocabulary,
-        masked=masked,
-    )
     if length > _POSITIONS:
         raise PlacetoError(f"transformer: length={length} must be at most {_POSITIONS}")
     if hidden % heads:
@@ -78,66 +55,87 @@ def transformer(
     # The same deviation as BERT's, 0.02.
     variables = uniform_variables(_shapes(layers, hidden, vocabulary), 0.02 * 3**0.5)
 
+    each = hidden // heads
+
+    def dense(name: str, rows: Any) -> Any:
+        kernel, bias = variables[f"{name}/kernel"], variables[f"{name}/bias"]
+        return tf.nn.bias_add(tf.matmul(rows, kernel), bias)
+
+    def norm(name: str, rows: Any) -> Any:
+        """Layer normalization of Ba et al. 2016, arXiv:1607.06450."""
+        mean, variance = tf.nn.moments(rows, axes=[1], keepdims=True)
+        scale, offset = variables[f"{name}/norm/scale"], variables[f"{name}/norm/offset"]
+        return tf.nn.batch_normalization(rows, mean, variance, offset, scale, _EPSILON)
+
+    def split(name: str, rows: Any) -> Any:
+        """(batch, heads, length, each)."""
+        heads_apart = tf.reshape(dense(name, rows), (-1, length, heads, each))
+        return tf.transpose(heads_apart, (0, 2, 1, 3))
+
+    def attention(name: str, rows: Any) -> Any:
+        query, key, value = (split(f"{name}/{part}", rows) for part in ("query", "key", "value"))
+        scores = tf.matmul(query * each**-0.5, key, transpose_b=True)
+        answers = tf.transpose(tf.matmul(tf.nn.softmax(scores), value), (0, 2, 1, 3))
+        return dense(f"{name}/output", tf.reshape(answers, (-1, hidden)))
+
     def loss(words: Any, segments: Any, positions: Any, wanted: Any) -> Any:
-        rows = _embedded(variables, words, segments)
+        with tf.name_scope("embedding/"):
+            total = _taken(variables["embedding/words"], words)
+            total += _taken(variables["embedding/segments"], segments)
+            total += variables["embedding/positions"][:length]
+            rows = norm("embedding", tf.reshape(total, (batch * length, hidden)))
         for layer in range(layers):
-            rows = _layer(variables, f"encoder/layer_{layer}", rows, length, heads)
-        return _loss(variables, rows, length, positions, wanted)
+            part = f"encoder/layer_{layer}/attention"
+            with tf.name_scope(f"{part}/"):
+                rows = norm(part, rows + attention(part, rows))
+            part = f"encoder/layer_{layer}/feed_forward"
+            with tf.name_scope(f"{part}/"):
+                wide = tf.nn.gelu(dense(f"{part}/wide", rows))
+                rows = norm(part, rows + dense(f"{part}/narrow", wide))
+        with tf.name_scope("softmax/"):
+            start = tf.range(0, batch * length, length)[:, tf.newaxis]
+            asked = _taken(rows, tf.reshape(start + positions, (batch * masked,)))
+            guess = norm("softmax", tf.nn.gelu(dense("softmax/dense", asked)))
+            logits = tf.nn.bias_add(
+                tf.matmul(guess, variables["embedding/words"], transpose_b=True),
+                variables["softmax/bias"],
+            )
+            return tf.reduce_mean(
+                tf.nn.sparse_softmax_cross_entropy_with_logits(tf.reshape(wanted, (-1,)), logits)
+            )
 
-    return training_function(
-        loss,
-        variables,
-        [
-            tf.TensorSpec((batch, length), tf.int32, "words"),
-            tf.TensorSpec((batch, length), tf.int32, "segments"),
-            tf.TensorSpec((batch, masked), tf.int32, "positions"),
-            tf.TensorSpec((batch, masked), tf.int32, "wanted"),
-        ],
-        Optimizer(optimizer, learning_rate, variables),
-        clip,
-    )
+    inputs = [tf.TensorSpec((batch, length), tf.int32, name) for name in ("words", "segments")]
+    inputs += [tf.TensorSpec((batch, masked), tf.int32, name) for name in ("positions", "wanted")]
+    return training_function(loss, variables, inputs, optimizer, learning_rate, clip)
 
 
-def _shapes(layers: int, hidden: int, vocabulary: int) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {
+def _shapes(layers: int, hidden: int, vocabulary: int) -> Shapes:
+    shapes: Shapes = {
         "embedding/words": (vocabulary, hidden),
         "embedding/positions": (_POSITIONS, hidden),
         "embedding/segments": (_SEGMENTS, hidden),
-        **_norm_shapes("embedding", hidden),
     }
+
+    def dense(name: str, width: int, units: int) -> None:
+        shapes.update({f"{name}/kernel": (width, units), f"{name}/bias": (units,)})
+
+    def norm(name: str) -> None:
+        shapes.update({f"{name}/norm/scale": (hidden,), f"{name}/norm/offset": (hidden,)})
+
+    norm("embedding")
     for layer in range(layers):
-        name = f"encoder/layer_{layer}"
+        attention, feed = (
+            f"encoder/layer_{layer}/{part}" for part in ("attention", "feed_forward")
+        )
         for part in ("query", "key", "value", "output"):
-            shapes |= _dense_shapes(f"{name}/attention/{part}", hidden, hidden)
-        shapes |= _norm_shapes(f"{name}/attention", hidden)
-        shapes |= _dense_shapes(f"{name}/feed_forward/wide", hidden, 4 * hidden)
-        shapes |= _dense_shapes(f"{name}/feed_forward/narrow", 4 * hidden, hidden)
-        shapes |= _norm_shapes(f"{name}/feed_forward", hidden)
-    shapes |= _dense_shapes("softmax/dense", hidden, hidden)
-    shapes |= _norm_shapes("softmax", hidden)
-    shapes["softmax/bias"] = (vocabulary,)
-    return shapes
-
-
-def _dense_shapes(name: str, width: int, units: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}/kernel": (width, units), f"{name}/bias": (units,)}
-
-
-def _norm_shapes(name: str, hidden: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}/norm/scale": (hidden,), f"{name}/norm/offset": (hidden,)}
-
-
-def _embedded(variables: dict[str, Any], words: Any, segments: Any) -> Any:
-    """(batch * length, hidden) the rows that the first layer gets."""
-    import tensorflow as tf
-
-    batch, length = words.shape
-    with tf.name_scope("embedding/"):
-        total = _taken(variables["embedding/words"], words)
-        total += _taken(variables["embedding/segments"], segments)
-        total += variables["embedding/positions"][:length]
-        rows = tf.reshape(total, (batch * length, total.shape[2]))
-        return _norm(variables, "embedding", rows)
+            dense(f"{attention}/{part}", hidden, hidden)
+        norm(attention)
+        dense(f"{feed}/wide", hidden, 4 * hidden)
+        dense(f"{feed}/narrow", 4 * hidden, hidden)
+        norm(feed)
+    dense("softmax/dense", hidden, hidden)
+    norm("softmax")
+    return shapes | {"softmax/bias": (vocabulary,)}
 
 
 def _taken(rows: Any, numbers: Any) -> Any:
@@ -146,7 +144,6 @@ def _taken(rows: Any, numbers: Any) -> Any:
     TensorFlow would hand on the gradients of the rows taken, and every op that gets them would
     spread them out for itself, the embedding's outside of all scopes.
     """
-    import tensorflow as tf
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def taken(source: Any) -> tuple[Any, Any]:
@@ -159,65 +156,3 @@ def _taken(rows: Any, numbers: Any) -> Any:
         return found, gradient
 
     return taken(tf.convert_to_tensor(rows))
-
-
-def _layer(variables: dict[str, Any], name: str, rows: Any, length: int, heads: int) -> Any:
-    import tensorflow as tf
-
-    part = f"{name}/attention"
-    with tf.name_scope(f"{part}/"):
-        answer = _attention(variables, part, rows, length, heads)
-        rows = _norm(variables, part, rows + answer)
-    part = f"{name}/feed_forward"
-    with tf.name_scope(f"{part}/"):
-        wide = tf.nn.gelu(_dense(variables, f"{part}/wide", rows))
-        return _norm(variables, part, rows + _dense(variables, f"{part}/narrow", wide))
-
-
-def _attention(variables: dict[str, Any], name: str, rows: Any, length: int, heads: int) -> Any:
-    import tensorflow as tf
-
-    hidden = rows.shape[1]
-    each = hidden // heads
-
-    def split(part: str) -> Any:
-        """(batch, heads, length, each)."""
-        dense = _dense(variables, f"{name}/{part}", rows)
-        return tf.transpose(tf.reshape(dense, (-1, length, heads, each)), (0, 2, 1, 3))
-
-    query, key, value = split("query"), split("key"), split("value")
-    scores = tf.matmul(query * each**-0.5, key, transpose_b=True)
-    answers = tf.transpose(tf.matmul(tf.nn.softmax(scores), value), (0, 2, 1, 3))
-    return _dense(variables, f"{name}/output", tf.reshape(answers, (-1, hidden)))
-
-
-def _loss(variables: dict[str, Any], rows: Any, length: int, positions: Any, wanted: Any) -> Any:
-    import tensorflow as tf
-
-    batch, masked = positions.shape
-    with tf.name_scope("softmax/"):
-        start = tf.range(0, batch * length, length)[:, tf.newaxis]
-        asked = _taken(rows, tf.reshape(start + positions, (batch * masked,)))
-        guess = _norm(variables, "softmax", tf.nn.gelu(_dense(variables, "softmax/dense", asked)))
-        logits = tf.nn.bias_add(
-            tf.matmul(guess, variables["embedding/words"], transpose_b=True),
-            variables["softmax/bias"],
-        )
-        return tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(tf.reshape(wanted, (-1,)), logits)
-        )
-
-
-def _dense(variables: dict[str, Any], name: str, rows: Any) -> Any:
-    import tensorflow as tf
-
-    return tf.nn.bias_add(tf.matmul(rows, variables[f"{name}/kernel"]), variables[f"{name}/bias"])
-
-
-def _norm(variables: dict[str, Any], name: str, rows: Any) -> Any:
-    """Layer normalization of Ba et al. 2016, arXiv:1607.06450."""
-    import tensorflow as tf
-
-    mean, variance = tf.nn.moments(rows, axes=[1], keepdims=True)
-    scale, offset = variables[f"{name}/norm/scale"], variables[f"{name}/norm/offset"]
-    return tf.nn.batch_normalization(rows, mean, variance, offset, scale, _EPSILON)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from benchmarks import alternating
-from benchmarks.alternating import Alternation, alternate, measured, row_of
+from benchmarks import measuring
+from benchmarks.measuring import Case, alternate, measured, row_of
 from benchmarks.processes import busy_seconds, processor_seconds
 from placeto.measurement import Effort, Measurement
 from tests.builders import make_cluster, make_graph, make_problem
@@ -20,9 +20,9 @@ class Pretended:
         self.reasons = dict(reasons)
         self.now, self.busy, self.own = 100.0, 50.0, 20.0
         self.foreign = list(foreign)
-        monkeypatch.setattr(alternating, "monotonic", lambda: self.now)
-        monkeypatch.setattr(alternating, "busy_seconds", lambda: self.busy)
-        monkeypatch.setattr(alternating, "processor_seconds", lambda process: self.own)
+        monkeypatch.setattr(measuring, "monotonic", lambda: self.now)
+        monkeypatch.setattr(measuring, "busy_seconds", lambda: self.busy)
+        monkeypatch.setattr(measuring, "processor_seconds", lambda process: self.own)
 
     def measure(self, problem, devices, runnable, effort):
         devices = tuple(devices.tolist())
@@ -71,4 +71,4 @@ def test_processor_time_is_counted():
 
 
 def run(runtime, rows, rounds):
-    return alternate({"now": runtime}, PROBLEM, None, rows, Alternation(rounds, EFFORT))
+    return alternate(Case(PROBLEM, None, EFFORT, {"now": runtime}), rows, rounds)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.held import Cost, cost_of, fit_cost, held_step_time
+from benchmarks.transfers import Cost, cost_of, fit_cost, held_step_time
 from placeto.support.files import write_json
 from tests.builders import make_cluster, make_graph, make_problem
 

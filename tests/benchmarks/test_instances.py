@@ -3,18 +3,14 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.families import FAMILIES
-from benchmarks.instances import (
-    NAMES,
-    RESULTS,
-    instance,
-    instances,
-    optima,
-)
+from benchmarks.instances import FAMILIES, NAMES, instance, optima
+from benchmarks.output import RESULTS
 from placeto import PlacementProblem, place, simulate
 from placeto.simulation import simulate_many
 
-ROWS = {row["instance"]: row for row in json.loads(RESULTS.read_text())["rows"]}
+ROWS = {
+    row["instance"]: row for row in json.loads((RESULTS / "instances.json").read_text())["rows"]
+}
 FEW = 200_000
 LEARNED = {"colocrl": 12_000, "hierarchical": 12_000, "placeto-2019": 4_000}
 
@@ -29,11 +25,11 @@ def all_step_times(problem: PlacementProblem) -> np.ndarray:
 
 
 def test_thirty_names_of_six_families():
-    found = list(instances())
-    assert [name for name, _ in found] == list(NAMES)
+    found = [instance(name) for name in NAMES]
+    assert [problem.graph.name for problem in found] == list(NAMES)
     assert len(set(NAMES)) == 30
     assert {name.split("-")[0] for name in NAMES} == set(FAMILIES)
-    assert max(problem.num_groups for _, problem in found) <= 12
+    assert max(problem.num_groups for problem in found) <= 12
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,7 +53,7 @@ def test_they_are_worth_solving():
     """Most are beyond one device and beyond list scheduling; one device is enough for some."""
     best = optima()
     gains = {
-        method: [place(problem, method).step_time / best[name] - 1 for name, problem in instances()]
+        method: [place(instance(name), method).step_time / best[name] - 1 for name in NAMES]
         for method in ("single", "etf")
     }
     assert sum(gain > 0.05 for gain in gains["single"]) >= 20

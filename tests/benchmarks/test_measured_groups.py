@@ -1,5 +1,5 @@
 from benchmarks import measured_groups
-from benchmarks.alternating import row_of
+from benchmarks.measuring import row_of
 
 
 def test_the_table_by_hand():

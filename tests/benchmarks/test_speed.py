@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.speed import reference
+from benchmarks.speed import others
 from benchmarks.speed.environment import episode
-from benchmarks.speed.grappler import grappler
-from benchmarks.speed.reference import ReferenceEnv, reference_outcomes
+from benchmarks.speed.others import ReferenceEnv, grappler, reference_outcomes
 from benchmarks.synthetic import synthetic_graph
 from placeto import PlacementProblem, load_cluster, load_graph, simulate
 from placeto.envs import DevicePlacementEnv, DevicePlacementVectorEnv
@@ -31,7 +30,7 @@ def test_reference_runs_also_where_the_device_stays(every: int, monkeypatch) -> 
         runs.append(many.copy())
         return reference_outcomes(problem, many)
 
-    monkeypatch.setattr(reference, "reference_outcomes", counted)
+    monkeypatch.setattr(others, "reference_outcomes", counted)
     slow, env = ReferenceEnv(every, GRAPH), DevicePlacementEnv(GRAPH)
     slow.reset(seed=0)
     env.reset(seed=0)

@@ -2,16 +2,11 @@ import math
 
 import pytest
 
+from benchmarks.output import RESULTS
 from benchmarks.transfer import page
-from benchmarks.transfer.__main__ import FOLDER, PLANNED
-from benchmarks.transfer.points import (
-    duels,
-    log_means,
-    points,
-    ratios,
-)
-from benchmarks.transfer.results import read_results
-from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY
+from benchmarks.transfer.__main__ import PLANNED
+from benchmarks.transfer.page import duels, log_means, points, ratios
+from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, read_results
 
 ALL = {"digest": "1", "families": [*FAMILIES], "clusters": ["k80x2"]}
 NO_NMT = {"digest": "2", "families": ["cifar10", "ptb", "transformer"], "clusters": ["k80x2"]}
@@ -114,6 +109,6 @@ def test_searches_in_the_same_seconds():
 
 
 def test_the_page_is_that_of_the_results():
-    document = read_results(FOLDER / "transfer.json")
-    assert (FOLDER / "transfer.md").read_text() == page.page(document, PLANNED)
-    assert (FOLDER / "transfer_short.md").read_text() == page.summary(document)
+    document = read_results(RESULTS / "transfer.json")
+    assert (RESULTS / "transfer.md").read_text() == page.page(document, PLANNED)
+    assert (RESULTS / "transfer_short.md").read_text() == page.summary(document)

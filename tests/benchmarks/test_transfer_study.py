@@ -12,8 +12,7 @@ from benchmarks.transfer.study import test_graphs as graphs_of
 from placeto.envs import generator
 from placeto.models.placeto.settings import PlacetoConfig
 from placeto.placers import PLACERS, Placer
-from placeto.placers.configs import PlacetoPlacerConfig
-from placeto.placers.settings import Configurable
+from placeto.placers.configs import Configurable, PlacetoPlacerConfig
 from placeto.training import train
 from placeto.zoo.families import members
 

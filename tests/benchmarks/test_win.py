@@ -1,5 +1,5 @@
 from benchmarks import win
-from benchmarks.alternating import row_of
+from benchmarks.measuring import row_of
 
 
 def ran(label: str, *rounds: list[float], **more: str) -> dict:

@@ -15,9 +15,8 @@ from placeto import (
 )
 from placeto.bounds import critical_path, lower_bound, work_bound
 from placeto.bounds.bound import group_bound
-from placeto.bounds.joins import join_heads
+from placeto.bounds.heads import join_heads, path_heads
 from placeto.bounds.memory import fitting_devices
-from placeto.bounds.paths import path_heads
 from placeto.bounds.queues import queue_pairs
 from placeto.bounds.relaxed import mirror, relax
 from placeto.bounds.work import window_bound

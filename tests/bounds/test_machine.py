@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto.bounds.machine import one_machine
+from placeto.bounds.heads import one_machine
 
 NUMBERS = st.integers(0, 9).map(float)
 
@@ -19,7 +19,7 @@ def test_the_length_is_that_of_the_worst_set_of_ops(ops):
         min(op[0] for op in chosen) + sum(op[1] for op in chosen) + min(op[2] for op in chosen)
         for chosen in sets
     )
-    release, held, delivery = np.array(ops).T
+    release, held, delivery = np.array(ops).T.copy()
     assert one_machine(release, held, delivery) == pytest.approx(worst)
 
 

@@ -18,18 +18,8 @@ EVALUATE = ("evaluate", "--policy", "run", *FORK)
 @pytest.fixture(autouse=True)
 def trained(placeto):
     """A policy in `run`, trained for an update on the fork."""
-    small = (
-        "--agent",
-        "placeto-2019",
-        "--updates",
-        "1",
-        "--episodes",
-        "2",
-        "--rounds",
-        "1",
-        "--width",
-        "4",
-    )
+    agent = ("--agent", "placeto-2019", "--rounds", "1", "--width", "4")
+    small = (*agent, "--updates", "1", "--episodes", "2")
     assert placeto("train", *FORK, *small, "-o", "run").status == 0
 
 

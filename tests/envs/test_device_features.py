@@ -5,13 +5,13 @@ import pytest
 
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.envs import DevicePlacementEnv, DevicePlacementVectorEnv, generator
-from placeto.envs.compiling import compile_all
 from placeto.envs.features.devices import (
     DEVICE_FEATURES,
     device_feature_names,
     observe_devices,
 )
 from placeto.envs.features.pairs import PAIR_FEATURES
+from placeto.envs.specification import compile_all
 from placeto.heuristics.initial import random_placement
 from placeto.models.placeto.play import play
 from placeto.simulation import simulate_many

@@ -1,4 +1,4 @@
-"""Stands for `placeto.extraction.member_worker`; what it does depends on the member's number."""
+"""Stands for `placeto.extraction.workers`; what it does depends on the member's number."""
 
 import json
 import os

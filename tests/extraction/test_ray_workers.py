@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from placeto import PlacetoError
-from placeto.extraction import ray_workers
+from placeto.extraction import workers
 from placeto.extraction.families import make_family
-from placeto.extraction.ray_workers import Files, extract_members_with_ray
+from placeto.extraction.workers import extract_members_with_ray
 from placeto.support.files import read_bytes
 from placeto.support.ray_session import ray_session
 from placeto.zoo.families import Member
@@ -28,9 +28,9 @@ def pretend(number):
             try:
                 mark.touch(exist_ok=False)
             except FileExistsError:
-                return Files({f"{member.name}.json.gz": b"survived"})
+                return {f"{member.name}.json.gz": b"survived"}
             os.kill(os.getpid(), signal.SIGKILL)
-        return Files({"beside": b"0", f"{member.name}.json.gz": bytes([member.number])})
+        return {"beside": b"0", f"{member.name}.json.gz": bytes([member.number])}
 
     return extracted
 
@@ -38,7 +38,7 @@ def pretend(number):
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     monkeypatch.setenv("PLACETO_TEST_MARK", str(tmp_path / "mark"))
-    monkeypatch.setattr(ray_workers, "extractor", pretend)
+    monkeypatch.setattr(workers, "extractor", pretend)
     (tmp_path / "family").mkdir()
     return tmp_path / "family"
 

@@ -5,9 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem
+from placeto.heuristics.baechi import favourite_children
 from placeto.heuristics.costs import fastest_devices, links
 from placeto.heuristics.earliest_start import earliest_start
-from placeto.heuristics.favourite_children import favourite_children
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.heuristics.contention_free import check_schedule, shortest, tasks
 from tests.strategies import problems

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 
-from placeto.heuristics.favourite_children import favourite_children, heaviest_children
+from placeto.heuristics.baechi import favourite_children, heaviest_children
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.heuristics.contention_free import Tasks, tasks
 

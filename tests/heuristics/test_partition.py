@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem
-from placeto.heuristics.partition import TOTAL, cut_weight, partition_graph
+from placeto.heuristics.partition import TOTAL, partition_graph
 from tests.builders import make_cluster, make_graph, make_problem
+from tests.heuristics.partitions import cut_weight
 from tests.strategies import problems
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from placeto import Channel, Cluster, Device, PlacementProblem, place
 from placeto.heuristics.costs import device_speeds
-from placeto.heuristics.partition import cut_weight, partition_graph
-from placeto.heuristics.scotch import IMBALANCE, mapped
-from placeto.heuristics.scotch_library import scotch_parts
+from placeto.heuristics.partition import PartitionGraph, partition_graph
+from placeto.heuristics.scotch import IMBALANCE, mapped, scotch_parts
 from tests.builders import make_graph
 from tests.heuristics.partitions import (
     best_random_cut,
     check_balance,
+    cut_weight,
     inception,
     slow_cpu,
     two_cliques,
@@ -57,7 +57,8 @@ def test_a_pin_takes_its_clique_with_it():
 def test_what_is_fixed_stays():
     graph, _ = partition_graph(two_cliques(), np.arange(2))
     fixed = np.array([0, 1, -1, -1, -1, 0, -1, -1, -1, 1])
-    parts = scotch_parts(graph, np.array([1, 1]), np.array([[0, 1], [1, 0]]), fixed, 0, 0.01)
+    machine = PartitionGraph(np.arange(3), np.array([1, 0]), np.ones(2), np.ones(2))
+    parts = scotch_parts(graph, machine, fixed, 0)
     assert parts[fixed >= 0].tolist() == fixed[fixed >= 0].tolist()
 
 

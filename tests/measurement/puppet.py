@@ -44,7 +44,7 @@ def act(parent: Any, request: dict[str, Any]) -> None:
 if __name__ == "__main__":
     parent = runpy.run_path(str(PARENT))["Parent"](sys.argv[1:])
     settings = parent.receive()
-    if "job" in settings:
+    if settings["job"]:
         parent.send({"port": 1})
         parent.receive()
         try:

@@ -8,16 +8,17 @@ from hypothesis import strategies as st
 from placeto import Channel, Cluster, Device
 from placeto.measurement.calibration.channels import (
     EXCHANGES,
+    Exchange,
     Sample,
     fit_channel,
     fit_channels,
 )
-from placeto.measurement.calibration.exchange import Exchange
-from placeto.measurement.calibration.launch import StepOverheads, fit_overheads, stretch
+from placeto.measurement.calibration.profile import KindRun, StepOverheads, fit_overheads
 from placeto.simulation import step_times
 
 BANDWIDTHS = st.floats(1e8, 1e11)
 SHORT_TIMES = st.floats(1e-6, 1e-3)
+ANY = Channel("any", ("x",), ("y",), 1.0)
 
 
 def samples_of(bandwidth: float, latency: float, overhead: float) -> list[Sample]:
@@ -29,11 +30,11 @@ def samples_of(bandwidth: float, latency: float, overhead: float) -> list[Sample
 
 @given(BANDWIDTHS, SHORT_TIMES, SHORT_TIMES)
 def test_exact_samples_give_the_figures_back(bandwidth, latency, overhead):
-    fit = fit_channel(samples_of(bandwidth, latency, overhead))
+    fit, error = fit_channel(ANY, samples_of(bandwidth, latency, overhead))
     assert fit.bandwidth == pytest.approx(bandwidth, rel=1e-3)
     assert fit.latency_seconds == pytest.approx(latency, rel=1e-2, abs=2e-9)
     assert fit.overhead_seconds == pytest.approx(overhead, rel=1e-2, abs=2e-9)
-    assert fit.error < 1e-3
+    assert error < 1e-3
 
 
 @given(
@@ -47,7 +48,7 @@ def test_one_sample_that_is_far_off_does_not_pull_far(bandwidth, latency, overhe
     samples = samples_of(bandwidth, latency, overhead)
     bad = samples[which]
     samples[which] = Sample(bad.num_tensors, bad.num_bytes, bad.seconds * factor)
-    fit = fit_channel(samples)
+    fit, _ = fit_channel(ANY, samples)
     others = [each for number, each in enumerate(samples) if number != which]
     modelled = [
         fit.latency_seconds
@@ -63,12 +64,12 @@ def test_samples_that_are_better_known_count_for_more():
     # Two groups that no channel fits: 1 ms and 2 ms for the same transfer.
     vague = [Sample(1, 1000, 2e-3, 1e-2)] * 3
     sure = [Sample(1, 1000, 1e-3, 1e-6)] * 3
-    fit = fit_channel([*vague, *sure, Sample(4, 1000, 1e-3, 1e-6)])
+    fit, _ = fit_channel(ANY, [*vague, *sure, Sample(4, 1000, 1e-3, 1e-6)])
     assert fit.latency_seconds + 1000 / fit.bandwidth == pytest.approx(1e-3, rel=0.05)
 
 
 def test_no_figure_is_below_zero_or_infinite():
-    fit = fit_channel([Sample(count, size, -1e-4) for count, size in EXCHANGES])
+    fit, _ = fit_channel(ANY, [Sample(count, size, -1e-4) for count, size in EXCHANGES])
     assert (fit.latency_seconds, fit.overhead_seconds) == (0.0, 0.0)
     assert 0 < fit.bandwidth < np.inf
 
@@ -102,9 +103,9 @@ def test_a_simulated_cluster_is_found_again(tmp_path):
             found.append(Sample(*shape, float(there - here)))
         return found
 
-    channels, fits = fit_channels(cluster, sample)
+    channels, errors = fit_channels(cluster, sample)
     assert [channel.name for channel in channels] == ["out-of-x", "into-x", "between"]
-    assert len(fits) == 3
+    assert len(errors) == 3
     for channel, wanted in zip(channels, cluster.channels, strict=True):
         assert channel.bandwidth == pytest.approx(wanted.bandwidth, rel=1e-3)
         assert channel.latency_seconds == pytest.approx(wanted.latency_seconds, abs=1e-7)
@@ -114,10 +115,11 @@ def test_a_simulated_cluster_is_found_again(tmp_path):
 
 @given(st.floats(0, 1e-4), st.floats(0, 1e-2), st.lists(st.integers(50, 9000), min_size=1))
 def test_launch_overhead_of_exact_steps(op_overhead, step_overhead, sizes):
-    counts = np.array(sizes)
-    kernels = np.linspace(0.1, 1.0, len(counts))
-    steps = kernels + counts * op_overhead + step_overhead
-    launch = fit_overheads(steps, kernels, counts, step_overhead, 1.0)
+    runs = [
+        KindRun(np.full(count, each / count), each + count * op_overhead + step_overhead, 1.0)
+        for count, each in zip(sizes, np.linspace(0.1, 1.0, len(sizes)), strict=True)
+    ]
+    launch = fit_overheads(runs, step_overhead)
     assert launch.op_overhead == pytest.approx(op_overhead, rel=1e-6, abs=1e-12)
     assert launch.step_overhead == step_overhead
 
@@ -125,6 +127,6 @@ def test_launch_overhead_of_exact_steps(op_overhead, step_overhead, sizes):
 def test_stretch_by_hand():
     launch = StepOverheads(op_overhead=1e-3, step_overhead=0.1)
     # 1 s less 0.1 s and 100 ops of 1 ms: 0.8 s for kernels of 0.5 s.
-    assert stretch(1.0, 0.5, 100, launch) == pytest.approx(1.6)
-    assert stretch(0.2, 0.5, 100, launch) == 1.0
-    assert stretch(1.0, 0.0, 100, launch) == 1.0
+    assert KindRun(np.full(100, 5e-3), 1.0, 0.0).stretch(launch) == pytest.approx(1.6)
+    assert KindRun(np.full(100, 5e-3), 0.2, 0.0).stretch(launch) == 1.0
+    assert KindRun(np.zeros(100), 1.0, 0.0).stretch(launch) == 1.0

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from placeto.measurement.calibration.confirm import confirm, farthest
-from placeto.measurement.calibration.profile import Profile
+from placeto.measurement.calibration.profile import Profile, confirm, farthest
 
 KINDS = ["cpu", "cpu", "gpu"]
 
@@ -33,12 +32,12 @@ def test_the_mean_of_a_kind_is_what_is_expected():
 )
 def test_it_is_measured_again_until_both_agree(first, further, again, kept, tries):
     ends, more = iter(again), iter(further)
-    found = confirm(
+    kept_profiles, seconds, tried = confirm(
         ["cpu"],
         profiles(first),
         lambda: [next(ends)],
         lambda: profiles(next(more)),
     )
-    assert (found.profiles[0].step_seconds, found.tries) == (kept, tries)
-    assert found.again == [again[tries - 1]]
+    assert (kept_profiles[0].step_seconds, tried) == (kept, tries)
+    assert seconds == [again[tries - 1]]
     assert next(ends, None) is next(more, None) is None

@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from placeto.measurement.loopback import free_port, keep_to_loopback
+from placeto.measurement.worker import free_port, keep_to_loopback
 
 
 def bound_to(each: socket.socket) -> bytes:

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -171,8 +171,8 @@ def test_a_placement_that_does_not_fit(saved):
 
 def test_workers_that_run_elsewhere_and_one_that_hangs(saved):
     alone = tasks_of(fitted(load_cluster("local-cpu")))[0]
-    place = {"job": "worker", "task": 0, "memory_bytes": None, "serving_threads": 1}
-    worker = Child("elsewhere", "placeto.measurement.worker", alone.settings() | place)
+    place = {"job": "worker", "number": 0, "memory_bytes": None, "serving_threads": 1}
+    worker = Child("elsewhere", "placeto.measurement.worker", asdict(alone) | place)
     try:
         address = f"127.0.0.1:{worker.receive(120)['port']}"
         worker.send({"cluster": {"worker": [address]}})
@@ -203,7 +203,7 @@ def test_workers_that_run_elsewhere_and_one_that_hangs(saved):
 
 def test_a_port_that_is_taken():
     settings = {
-        "job": "worker", "task": 0, "num_cores": 1, "num_cpu_devices": 1, "serving_threads": 1,
+        "job": "worker", "number": 0, "num_cores": 1, "num_cpu_devices": 1, "serving_threads": 1,
     }  # fmt: skip
     with socket.socket() as taken:
         taken.bind(("", 0))

@@ -2,12 +2,13 @@
 
 import itertools
 import math
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from placeto.measurement import Effort, steps
+from placeto.measurement import Effort, driver
 
 WARM_UP = 3
 
@@ -37,19 +38,11 @@ def run(monkeypatch):
         ends = itertools.chain(seconds, itertools.repeat(seconds[-1]))
         # Each step looks at the clock twice.
         clock = (time for each in ends for time in (0.0, each))
-        monkeypatch.setattr(steps, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-        config, fetches = tf.compat.v1.ConfigProto(), ["step:0"]
-        samples, made = steps.run_steps(
-            graph.as_graph_def(),
-            [],
-            fetches,
-            "initializer",
-            effort,
-            "",
-            config,
-            traces,
-            stages.append,
-        )
+        monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+        request = {"effort": asdict(effort), "traces": traces, "control": []}
+        request |= {"roots": ["step:0"], "initializer": "initializer"}
+        config = tf.compat.v1.ConfigProto()
+        samples, made = driver.run_steps(graph.as_graph_def(), request, "", config, stages.append)
         return samples, len(ran), len(made)
 
     run.stages = stages

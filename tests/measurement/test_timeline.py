@@ -1,14 +1,12 @@
 """A measured step beside the simulated one, event by event."""
 
-import json
-
 import pytest
 
 from placeto import simulate
 from placeto.measurement import Measurement
-from placeto.measurement.timeline import save_side_by_side, side_by_side
+from placeto.measurement.timeline import side_by_side
 from placeto.problem import PlacementProblem
-from placeto.support.files import read_json
+from placeto.support.files import read_json, write_json
 from tests.builders import make_graph
 from tests.measurement.traces import W0, W1, WORKERS, op, received, run_metadata
 
@@ -32,10 +30,8 @@ def document(tmp_path):
     measurement = Measurement((0.005, 0.007, 0.006), traces=(trace,))
     schedule = simulate(problem, [0, 1, 0])
     path = tmp_path / "t.json"
-    save_side_by_side(problem, schedule, measurement, path)
-    written = read_json(path)
-    assert written == json.loads(json.dumps(side_by_side(problem, schedule, measurement)))
-    return written
+    write_json(path, side_by_side(problem, schedule, measurement))
+    return read_json(path)
 
 
 def test_processes_and_threads(document):

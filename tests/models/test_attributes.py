@@ -2,7 +2,7 @@ import numpy as np
 
 from placeto import PlacementProblem
 from placeto.graph import ComputationGraph
-from placeto.models.attributes import attributes
+from placeto.models.one_shot import attributes
 from tests.builders import make_cluster
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from placeto.models.layers import function, mlp, side_by_side
+from placeto.models.network import function, mlp, side_by_side
 
 
 def test_networks_side_by_side_are_the_networks():

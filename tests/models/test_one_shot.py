@@ -54,7 +54,7 @@ def tiny_trainer(kind, problem):
     with torch.no_grad():
         network.placer.head.weight.mul_(40)
     choices, placements = every_choice(trainer)
-    return trainer, Shots(choices, None, None, None, None), placements
+    return trainer, Shots(None, None, None, None, choices), placements
 
 
 @pytest.mark.parametrize("kind", CONFIGS)

@@ -16,13 +16,7 @@ from placeto.placers import placeto as placer
 from placeto.placers.configs import PlacetoPlacerConfig
 from placeto.problem import PlacementProblem
 from placeto.search import policy as playing
-from placeto.search.policy import (
-    compiled_policy,
-    disturbed,
-    offer_greedy,
-    scattered,
-    stored,
-)
+from placeto.search.policy import compiled_policy, disturbed, offer_greedy, scattered, stored
 from placeto.simulation import simulate_many
 from placeto.training import Trainer
 from tests.builders import make_cluster, make_graph, make_problem

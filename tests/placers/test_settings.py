@@ -9,7 +9,7 @@ import pytest
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph, place
 from placeto.envs import generator
 from placeto.placers import learned
-from placeto.placers.settings import Configurable
+from placeto.placers.configs import Configurable
 
 LEARNED = ["colocrl", "hierarchical", "placeto-2019"]
 

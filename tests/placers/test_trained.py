@@ -11,7 +11,7 @@ from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.models.stored import Trained
-from placeto.placers.trained import place_fine_tuned, place_from_scratch, place_zero_shot
+from placeto.placers.learned import place_fine_tuned, place_from_scratch, place_zero_shot
 from placeto.search.incumbent import Incumbent
 from placeto.training import save_policy
 from placeto.training.trainer import Trainer

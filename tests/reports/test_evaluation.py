@@ -1,6 +1,6 @@
 import pytest
 
-from placeto.reports.evaluation import geometric_means
+from placeto.reports.rows import geometric_means
 
 
 def row(graph, method, ratio, cluster="duo", feasible=True, wall_seconds=1.0):

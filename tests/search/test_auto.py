@@ -14,7 +14,7 @@ from placeto.placers import Incumbent
 from placeto.search import auto as module
 from placeto.search import chains as search
 from placeto.search.auto import prepare
-from placeto.search.chain import BEST_STEP_TIME
+from placeto.search.chains import BEST_STEP_TIME
 from placeto.search.settings import SearchConfig
 from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem

@@ -9,8 +9,8 @@ import pytest
 from placeto import PlacementProblem, load_cluster, simulate
 from placeto.heuristics.initial import all_on
 from placeto.objective import search_costs
-from placeto.search import moves, proposals
-from placeto.search.chain import (
+from placeto.search import moves
+from placeto.search.chains import (
     EVALUATIONS,
     EVENLY,
     LOOKS,
@@ -19,8 +19,9 @@ from placeto.search.chain import (
     ChainTask,
     new_chain,
     run_chain,
+    unguided,
 )
-from placeto.search.chains import unguided
+from placeto.search.incumbent import Incumbent
 from placeto.search.moves import NUM_MOVES, neighbourhood
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import buffers
@@ -29,7 +30,7 @@ from tests.builders import make_cluster, make_graph, make_problem
 from tests.compiled import from_python
 
 propose = from_python(moves.propose)
-draw_kind = from_python(proposals.draw_kind)
+draw_kind = from_python(moves.draw_kind)
 
 
 def looks(problem, schedule):
@@ -77,15 +78,16 @@ def check(problem, devices):
     """That both go the same way, and that it is a way."""
     before = simulate(problem, devices)
     scale = before.step_time
-    cost, temperature = cost_of(problem, before, scale), 0.003 * scale
+    temperature = 0.003 * scale
     present, simulated = plain_chain(
         problem, devices, temperature, 400, scale, np.random.default_rng(5)
     )
     task = ChainTask(compiled(problem).compiled, unguided(problem), neighbourhood(problem), scale)
-    over = float(np.maximum(before.peak_memory - problem.memory_limit, 0).sum())
-    chain = new_chain(devices, before.peak_memory, before.step_time, cost, over)
+    incumbent = Incumbent(problem, math.inf)
+    incumbent.offer(devices)
+    chain = new_chain(incumbent, scale)
     states = buffers(task.compiled, 2)
-    run_chain(task, chain, *states, temperature, 400, np.random.default_rng(5))
+    run_chain(task, chain, states, temperature, 400, np.random.default_rng(5))
     assert chain.present.tolist() == present.tolist() != devices.tolist()
     assert chain.numbers[EVALUATIONS] == simulated
     return simulate(problem, present)

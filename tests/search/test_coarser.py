@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from placeto import simulate
 from placeto.placers import Incumbent
-from placeto.search.coarser import coarser, coarser_incumbent
+from placeto.search.incumbent import coarser, coarser_incumbent
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import pinned
 

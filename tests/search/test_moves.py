@@ -24,7 +24,7 @@ def neighbours(problem, seed):
     for kind in [*Move] * 3 if len(space.movable) else []:
         before = np.where(problem.allowed, rng.random(problem.allowed.shape), -1.0).argmax(axis=1)
         after = before.copy()
-        propose(space, after, kind, rng)
+        propose(space, after, kind.value, rng)
         assert problem.allowed[np.arange(problem.num_groups), after].all()
         changed = np.flatnonzero(after != before)
         if len(changed):
@@ -115,7 +115,7 @@ def test_what_the_kinds_make():
     seen = set()
     for kind in [*Move] * 450:
         devices = present.copy()
-        propose(space, devices, kind, rng)
+        propose(space, devices, kind.value, rng)
         seen.add(tuple(devices.tolist()))
     for expected in (
         (0, 0, 0, 1, 0, 1, 0, 0, 0),  # one group

@@ -7,23 +7,20 @@ from hypothesis import strategies as st
 
 from placeto.models.placeto import scoring
 from placeto.models.placeto.play import play
-from placeto.search import proposals
+from placeto.search import moves
 from placeto.search.chains import unguided
-from placeto.search.moves import Move, neighbourhood
-from placeto.search.proposals import GUIDED
+from placeto.search.moves import GUIDED, Move, neighbourhood
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.run import read
-from placeto.simulation.state import OPS, begin, buffers, view
+from placeto.simulation.state import OPS, begin, buffers, read, view
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.compiled import from_python
 from tests.models.placeto.pairs import drawn_policy, guide_of
 from tests.strategies import allowed_placements, pinned
 
-draw_kind = from_python(proposals.draw_kind)
-forget = from_python(proposals.forget)
-no_opinion = from_python(proposals.no_opinion)
-propose_guided = from_python(proposals.propose_guided)
+draw_kind = from_python(moves.draw_kind)
+no_opinion = from_python(moves.no_opinion)
+propose_guided = from_python(moves.propose_guided)
 score = from_python(scoring.score)
 
 
@@ -119,6 +116,3 @@ def test_the_policy_is_asked_what_it_is_asked_in_a_sweep(policy, data):
             both = np.isfinite(logits) & np.isfinite(opinion.logits[group])
             assert opinion.logits[group][both] == pytest.approx(logits[both], rel=1e-5, abs=1e-6)
             assert both[devices[group]]
-    forget(opinion)
-    assert not opinion.known.any()
-    assert not opinion.surveyed.any()

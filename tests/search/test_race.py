@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto.objective import search_costs
-from placeto.search import chain
-from placeto.search.chain import LOOKS
+from placeto.search import chains
+from placeto.search.chains import LOOKS
 from placeto.simulation import simulate_many
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import buffers, view
@@ -17,7 +17,7 @@ from tests.builders import make_cluster, make_graph, make_problem
 from tests.compiled import from_python
 from tests.strategies import large_placed
 
-raced_cost = from_python(chain.raced_cost)
+raced_cost = from_python(chains.raced_cost)
 
 NO_PACE = np.full(LOOKS, np.inf)
 

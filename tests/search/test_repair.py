@@ -12,12 +12,7 @@ from placeto.heuristics.costs import moved_where_allowed
 from placeto.heuristics.initial import all_on
 from placeto.search import repair
 from placeto.search.incumbent import Incumbent
-from placeto.search.repair import (
-    MAX_ROUNDS,
-    MAX_TRIED,
-    exchanged_bytes,
-    offer_repaired,
-)
+from placeto.search.repair import MAX_ROUNDS, MAX_TRIED, exchanged_bytes, offer_repaired
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import placed, problems
 

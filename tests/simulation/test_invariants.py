@@ -44,7 +44,7 @@ def test_nothing_overlaps_or_starts_too_early(example: tuple[PlacementProblem, l
     for device in range(problem.num_devices):
         ops = np.flatnonzero(op_device == device)
         ops = ops[np.lexsort((schedule.finish[ops], schedule.start[ops]))]
-        held = np.where(arrays.op_seconds[ops, device] > 0, arrays.launch_overhead[device], 0)
+        held = np.where(problem.op_seconds[ops, device] > 0, arrays.launch_overhead[device], 0)
         free = schedule.finish[ops] + held
         assert (schedule.start[ops][1:] >= free[:-1]).all()
     for channel in range(len(problem.cluster.channels)):

@@ -6,17 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placeto.simulation import columns as col
 from placeto.simulation import queues
-from placeto.simulation.queues import (
-    CHANNEL_ROW,
-    DEVICE_ROW,
-    FIRST_TAIL,
-    HEAD,
-    LATEST,
-    LATEST_AT,
-    ROOT,
-    TAIL,
-)
 from tests.compiled import from_python
 
 enqueue = from_python(queues.enqueue)
@@ -45,10 +36,10 @@ def test_heap_gives_the_least(items, takes):
     for take in [*takes, *[False] * len(items), *[True] * len(items)]:
         if take and root >= 0:
             ours.append(tuple(keys[2 * root : 2 * root + 2]))
-            root = heap_rest(links, since, keys, root)
+            root = heap_rest((links, since, keys), root)
             expected.append(heapq.heappop(theirs)[1:])
         elif not take and added < len(items):
-            root = heap_insert(links, since, keys, root, added)
+            root = heap_insert((links, since, keys), root, added)
             heapq.heappush(theirs, (items[added][0], *keys[2 * added : 2 * added + 2]))
             added += 1
     assert root == -1
@@ -60,14 +51,14 @@ def test_heap_gives_the_least(items, takes):
 def test_transfers_in_the_order_of_instant_and_keys(items, takes):
     items = sorted(items, key=lambda item: item[0])  # instants only grow
     since, keys, links = columns(items)
-    queue = np.full(2 * CHANNEL_ROW, -1, dtype=np.int32)
+    queue = np.full(2 * col.CHANNEL_ROW, -1, dtype=np.int32)
     theirs, added = [], 0
     for take in [*takes, *[False] * len(items), *[True] * (len(items) + 1)]:
         if take:
-            found = next_transfer(queue, since, links, keys, 1)
+            found = next_transfer(queue, (links, since, keys), 1)
             assert found == (heapq.heappop(theirs)[2] if theirs else -1)
         elif added < len(items):
-            request(queue, since, links, keys, 1, added)
+            request(queue, (links, since, keys), 1, added)
             heapq.heappush(theirs, (items[added][0], keys[2 * added], added))
             added += 1
     assert (queue == -1).all()
@@ -77,27 +68,27 @@ class ReadyOps:
     """The queue of the second of two devices."""
 
     def __init__(self, num_ops):
-        self.row = np.full(DEVICE_ROW * 2, -1)
-        self.row[DEVICE_ROW:][[HEAD, TAIL, LATEST, FIRST_TAIL]] = num_ops
+        self.row = np.full(col.DEVICE_ROW * 2, -1)
+        self.row[col.DEVICE_ROW :][[col.HEAD, col.TAIL, col.LATEST, col.FIRST_TAIL]] = num_ops
         self.ready = np.zeros(2 * num_ops, dtype=np.int32)
         reals = self.row.view(np.float64)
-        reals[DEVICE_ROW + LATEST_AT] = -1.0
+        reals[col.DEVICE_ROW + col.LATEST_AT] = -1.0
         links = np.zeros(2 * num_ops, dtype=np.int32)
-        self.since, keys = np.zeros(num_ops), np.repeat(np.arange(num_ops, dtype=np.int32), 2)
-        self.heap = links, self.since, keys
-        self.queues = (self.row, reals, self.ready, links, keys)
+        keys = np.repeat(np.arange(num_ops, dtype=np.int32), 2)
+        self.heap = links, np.zeros(num_ops), keys
+        self.queues = (self.row, reals, self.ready, self.heap)
 
     def add(self, op, now):
-        enqueue(self.queues, self.since, 1, op, now)
+        enqueue(self.queues, 1, op, now)
 
     def take(self):
-        mine = self.row[DEVICE_ROW:]
-        head, root = mine[HEAD], mine[ROOT]
-        listed = self.ready[head] if head < mine[TAIL] else None
-        if root >= 0 and (listed is None or (head >= mine[LATEST] and root < listed)):
-            mine[ROOT] = heap_rest(*self.heap, root)
+        mine = self.row[col.DEVICE_ROW :]
+        head, root = mine[col.HEAD], mine[col.ROOT]
+        listed = self.ready[head] if head < mine[col.TAIL] else None
+        if root >= 0 and (listed is None or (head >= mine[col.LATEST] and root < listed)):
+            mine[col.ROOT] = heap_rest(self.heap, root)
             return root
-        mine[HEAD] += listed is not None
+        mine[col.HEAD] += listed is not None
         return listed
 
 
@@ -115,16 +106,16 @@ def test_ops_in_the_order_of_instant_and_number(data):
     while theirs:
         assert queue.take() == heapq.heappop(theirs)[1]
     assert queue.take() is None
-    assert (queue.row[:DEVICE_ROW] == -1).all()
+    assert (queue.row[: col.DEVICE_ROW] == -1).all()
 
 
 def test_ops_in_order_take_no_heap():
     queue = ReadyOps(4)
     for op, now in ((0, 0.0), (2, 0.0), (1, 1.0), (3, 1.0)):
         queue.add(op, now)
-    assert queue.row[DEVICE_ROW:][ROOT] == -1
+    assert queue.row[col.DEVICE_ROW :][col.ROOT] == -1
     assert queue.ready.tolist() == [0, 0, 0, 0, 0, 2, 1, 3]
-    assert queue.row[DEVICE_ROW:][FIRST_TAIL] == 4 + 2
+    assert queue.row[col.DEVICE_ROW :][col.FIRST_TAIL] == 4 + 2
 
 
 @given(st.lists(st.floats(0, 10), max_size=60))

@@ -55,7 +55,7 @@ def test_much_of_the_bundled_graphs_is_taken_out(graph):
     problem = PlacementProblem(loaded, placeto.load_cluster("k80x4"), "auto")
     reduction = compile_problem(problem)
     whole = compile_problem(problem, reduce=False)
-    sources = np.diff(problem.arrays.input_start) == 0
+    sources = np.diff(loaded.inputs[0]) == 0
     assert len(reduction.constants) > sources.sum() / 2
     assert len(reduction.compiled.local) < len(whole.compiled.local) * 0.9
     free = (problem.op_seconds == 0).all(axis=1)

@@ -7,7 +7,7 @@ from placeto.cli.compiling import compile_all
 
 FIRST = """
 import os
-from placeto.bounds.joins import join_heads
+from placeto.bounds.heads import join_heads
 from placeto.support import beside
 from tests.support.test_beside import compiled
 os.sched_getaffinity = lambda _: range({cores})
@@ -19,7 +19,7 @@ print(*compiled())
 beside.wait_for("bounds")
 print(*compiled())
 """
-FUNCTIONS = ("contraction.contract", "joins.join_heads")
+FUNCTIONS = ("contraction.contract", "heads.join_heads")
 
 
 def compiled() -> list[str]:

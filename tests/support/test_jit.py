@@ -73,13 +73,22 @@ def test_kernels_are_dropped_where_any_of_their_files_changed(tmp_path: Path) ->
 
 
 def constants(path: Path) -> Iterator[str]:
-    """Modules of the package that a file takes constants of."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            module = str(node.module)
-            named = any(alias.name.isupper() for alias in node.names)
-            if named and module.startswith("placeto."):
-                yield module
+    """Modules of the package that a file takes constants of, by their names or by the module's."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    owners = {
+        node.value.id
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and node.attr.isupper()
+        and isinstance(node.value, ast.Name)
+    }
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("placeto"):
+            for alias in node.names:
+                if alias.name.isupper():
+                    yield str(node.module)
+                elif alias.name.islower() and (alias.asname or alias.name) in owners:
+                    yield f"{node.module}.{alias.name}"
 
 
 def test_all_that_kernels_are_made_of_is_looked_at() -> None:

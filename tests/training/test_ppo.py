@@ -11,7 +11,7 @@ from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.training import Trainer
-from placeto.training.update import clipped_surrogate
+from placeto.training.trainer import clipped_surrogate
 from tests.training.test_reinforce import played, step_up
 from tests.training.test_trainer import (
     TOYS,
@@ -74,8 +74,8 @@ def test_one_epoch_is_reinforce_bit_for_bit(config):
 
 
 def test_second_epoch_is_the_clipped_objective_written_out():
-    torch.manual_seed(0)
-    agent, rollout = played(generator.diamond(), rounds=1, keep=0.5, initial_placement="random")
+    trainer, rollout = played(generator.diamond(), rounds=1, keep=0.5, initial_placement="random")
+    agent = trainer.agent
     advantages = np.random.default_rng(1).normal(size=rollout.rewards.shape)
     parameters = list(agent.network.parameters())
     looks = []
@@ -84,15 +84,16 @@ def test_second_epoch_is_the_clipped_objective_written_out():
         before = [parameter.detach().clone() for parameter in parameters]
         looks.append((before, agent.terms(0, rollout, slice(None))[0].detach()))
 
+    trainer._tick = look
     step_up(
-        agent,
+        trainer,
         rollout,
         advantages,
         entropy_bonus=0.0,
         gradient_norm=1e9,
+        algorithm="ppo",
         epochs=2,
         clip=0.05,
-        tick=look,
     )
     # The last part of an epoch is looked at before its step.
     (_, old), (before, taken) = looks[len(looks) // 2 - 1], looks[-1]

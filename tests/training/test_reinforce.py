@@ -1,33 +1,29 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from placeto.envs import generator
-from placeto.models.choices import masked
-from placeto.models.placeto_2019.agent import Placeto2019Agent
+from placeto.models.agent import Wanted
+from placeto.models.network import masked
 from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.models.placeto_2019.structure import structure
-from placeto.simulation import simulate_many
-from placeto.training.returns import Baselines, returns_to_go
-from placeto.training.update import update
+from placeto.training.trainer import Baselines, Trainer, returns_to_go
 
 
 def played(problem, **options):
-    """An agent, and five episodes of it."""
-    agent = Placeto2019Agent([problem], Placeto2019Config(**options), simulate_many)
-    return agent, agent.roll_out(0, np.random.default_rng(0), episodes=5)
+    """A trainer, and five episodes of its agent."""
+    trainer = Trainer([problem], Placeto2019Config(**options))
+    return trainer, trainer.agent.roll_out(Wanted(0, 5), np.random.default_rng(0))
 
 
-def step_up(agent, rollout, advantages, **options):
+def step_up(trainer, rollout, advantages, entropy_bonus, **settings):
     """An update by plain ascent, in parts of 7 states."""
-    return update(
-        agent.network,
-        torch.optim.SGD(agent.network.parameters(), lr=1.0),
-        lambda part: agent.terms(0, rollout, part),
-        [slice(first, first + 7) for first in range(0, advantages.size, 7)],
-        advantages,
-        **options,
-    )
+    trainer.config = replace(trainer.config, **settings)
+    trainer.optimizer = torch.optim.SGD(trainer.policy.parameters(), lr=1.0)
+    trainer.agent.states_at_once = lambda index: 7
+    trainer.update(0, rollout, advantages, entropy_bonus)
 
 
 def test_returns_to_go_by_hand():
@@ -58,9 +54,8 @@ def test_moving_baseline_is_an_average_that_forgets():
 
 def test_gradient_is_that_of_the_objective_written_out():
     problem = generator.diamond()
-    torch.manual_seed(0)
-    agent, rollout = played(problem, rounds=2, keep=0.5, initial_placement="random")
-    policy = agent.network
+    trainer, rollout = played(problem, rounds=2, keep=0.5, initial_placement="random")
+    policy = trainer.policy
     advantages = np.random.default_rng(1).normal(size=rollout.rewards.shape)
     graph = structure(problem)
 
@@ -79,17 +74,17 @@ def test_gradient_is_that_of_the_objective_written_out():
     expected = torch.autograd.grad(objective / 30, list(policy.parameters()))
     before = [parameter.detach().clone() for parameter in policy.parameters()]
 
-    step_up(agent, rollout, advantages, entropy_bonus=0.3, gradient_norm=1e9)
+    step_up(trainer, rollout, advantages, entropy_bonus=0.3, gradient_norm=1e9)
     for parameter, old, ascent in zip(policy.parameters(), before, expected, strict=True):
         torch.testing.assert_close(parameter.detach() - old, ascent, rtol=1e-3, atol=1e-5)
 
 
 def test_gradient_is_clipped():
-    agent, rollout = played(generator.diamond(), rounds=1)
-    before = torch.cat([p.detach().flatten() for p in agent.network.parameters()])
+    trainer, rollout = played(generator.diamond(), rounds=1)
+    before = torch.cat([p.detach().flatten() for p in trainer.policy.parameters()])
     advantages = np.random.default_rng(1).normal(size=rollout.rewards.shape)
-    step_up(agent, rollout, advantages, entropy_bonus=0.0, gradient_norm=1e-3)
-    after = torch.cat([p.detach().flatten() for p in agent.network.parameters()])
+    step_up(trainer, rollout, advantages, entropy_bonus=0.0, gradient_norm=1e-3)
+    after = torch.cat([p.detach().flatten() for p in trainer.policy.parameters()])
     assert float((after - before).norm()) == pytest.approx(1e-3, rel=1e-3)
 
 

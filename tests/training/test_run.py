@@ -122,7 +122,7 @@ def test_a_run_that_is_continued_is_the_run_that_was_not_stopped(tmp_path, whole
 def test_an_interrupt_inside_an_update_undoes_that_update(tmp_path, whole, monkeypatch, where):
     with monkeypatch.context() as patch:
         if where == "rollout":
-            stop_after(patch, "placeto.models.placeto_2019.agent.roll_out", 4)
+            stop_after(patch, "placeto.models.placeto_2019.agent.Placeto2019Agent.roll_out", 4)
         elif where == "optimizer":  # weights are changed, counters are not
             stop_after(patch, "torch.optim.Adam.step", 4)
         else:  # the update is over, its metrics are not written

@@ -12,7 +12,7 @@ from placeto.models.placeto_2019.settings import Placeto2019Config
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate_many
 from placeto.training import train
-from placeto.training.validation import Validation
+from placeto.training.run import Validation
 from tests.training.test_run import (
     content,
     kills_survived,

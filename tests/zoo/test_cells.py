@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto.zoo.cells import INPUTS, OPERATIONS, Node, loose_ends, sampled_cell
-from placeto.zoo.enas_rnn import ACTIVATIONS, sampled_recurrent_cell, unread
+from placeto.zoo.cells import (
+    ACTIVATIONS,
+    INPUTS,
+    OPERATIONS,
+    Node,
+    loose_ends,
+    sampled_cell,
+    sampled_recurrent_cell,
+    unread,
+)
 
 nodes_and_seeds = st.tuples(st.integers(1, 12), st.integers(0, 10**6))
 

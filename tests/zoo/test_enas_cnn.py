@@ -11,8 +11,8 @@ pytest.importorskip("tensorflow", reason="the zoo needs placeto[tensorflow]")
 from placeto.extraction import Extraction, extract
 from placeto.extraction.tracing import variables_kept
 from placeto.graph import ComputationGraph
-from placeto.zoo import enas_cnn
 from placeto.zoo.cells import INPUTS, OPERATIONS, Cell, loose_ends, sampled_cell
+from placeto.zoo.enas_cnn import enas_cnn
 from tests.extraction.macs import forward_macs
 from tests.zoo.stepping import Arrays, values
 

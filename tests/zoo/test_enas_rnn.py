@@ -11,8 +11,8 @@ pytest.importorskip("tensorflow", reason="the zoo needs placeto[tensorflow]")
 
 from placeto.extraction import extract
 from placeto.graph import ComputationGraph
-from placeto.zoo import enas_rnn
-from placeto.zoo.enas_rnn import ACTIVATIONS, sampled_recurrent_cell, unread
+from placeto.zoo.cells import ACTIVATIONS, sampled_recurrent_cell, unread
+from placeto.zoo.enas_rnn import enas_rnn
 from tests.extraction.macs import forward_macs
 from tests.zoo.stepping import Arrays, stepped
 

@@ -9,7 +9,6 @@ import pytest
 
 from placeto.extraction.source import parse_source, take_options
 from placeto.support.errors import PlacetoError
-from placeto.zoo import STEPS
 from placeto.zoo.draws import drawn, shuffled
 from placeto.zoo.families import (
     FAMILIES,
@@ -61,11 +60,12 @@ def test_families_are_not_split_alike() -> None:
 
 @pytest.mark.parametrize("family", EXTRACTED)
 def test_sources_are_models_of_the_zoo_with_options_that_they_have(family: str) -> None:
+    models = pytest.importorskip("placeto.zoo.models", reason="the zoo needs placeto[tensorflow]")
     seen: Counter[str] = Counter()
     for each in members(family):
         source = parse_source(each.source)
         assert source.scheme == "zoo"
-        own = inspect.signature(STEPS[source.target]).parameters
+        own = inspect.signature(models.STEPS[source.target]).parameters
         taken = take_options(source, {key: value.default for key, value in own.items()})
         if family == "transformer":
             assert taken["hidden"] % taken["heads"] == 0

@@ -6,7 +6,6 @@ import pytest
 pytest.importorskip("tensorflow", reason="the zoo needs placeto[tensorflow]")
 
 from placeto.extraction.tracing import variables_kept
-from placeto.zoo.optimizers import Optimizer
 from placeto.zoo.training import training_function, uniform_variables
 from tests.zoo.stepping import values
 
@@ -23,7 +22,8 @@ def test_gradients_are_clipped_by_their_global_norm(clip: float, share: float) -
             ),
             variables,
             [tf.TensorSpec((), tf.float32, "factor")],
-            Optimizer("sgd", 0.1, variables),
+            "sgd",
+            0.1,
             clip,
         )
         first = values(step)

@@ -13,7 +13,7 @@ from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.extraction import extract
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import expert_placement
-from placeto.zoo import transformer
+from placeto.zoo.transformer import transformer
 from tests.extraction.macs import forward_macs
 from tests.zoo.stepping import Arrays, stepped
 

@@ -1,29 +1,20 @@
 """What the present schedule says of one group on each device, for a batch of episodes."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import prange
 
-from placeto.envs.features.pairs import (
-    BINS,
-    GROUP_FEATURES,
-    PAIR_FEATURES,
-    TINY,
-    Group,
-    GroupIndex,
-    Pair,
-    busy_profile,
-    group_index,
-    observe,
-)
+from placeto.envs.features import pairs
+from placeto.envs.features.pairs import BINS, GROUP_FEATURES, PAIR_FEATURES, GroupIndex
+from placeto.envs.progress import EpisodeProgress
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import Buffers, Compiled
+from placeto.simulation import EvaluatedBatch, Evaluator, Outcomes, simulate_many
 from placeto.simulation.reduction import compiled
-from placeto.simulation.run import Columns, run_apart
-from placeto.simulation.state import buffers, view
-from placeto.support.arrays import Bools, Features, Floats, Ints
+from placeto.simulation.simulate import run_many
+from placeto.simulation.state import Buffers, Compiled, buffers, view
+from placeto.support.arrays import Features, Ints
 from placeto.support.beside import wait_for
 from placeto.support.jit import njit
 
@@ -32,103 +23,95 @@ DEVICE_FEATURES = PAIR_FEATURES + GROUP_FEATURES
 
 def device_feature_names() -> Sequence[str]:
     """(DEVICE_FEATURES,) the columns of `device_features`: of the pair, then of the group alone."""
-    pairs = [column.name.lower() for column in Pair]
-    return [*pairs, *(f"group_{column.name.lower()}" for column in Group)]
+    of_pair = [column.name.lower() for column in pairs.Pair]
+    return [*of_pair, *(f"group_{column.name.lower()}" for column in pairs.Group)]
 
 
-class Kept(NamedTuple):
-    """What is kept of a batch of schedules."""
+class ScheduledBatch(EvaluatedBatch):
+    """An `EvaluatedBatch` that keeps the simulated schedule of each placement.
 
-    surveyed: Bools  # (batch,) whether the next two are of the present ones
-    busy: Floats  # (batch, num_devices, BINS + 1), see `busy_profile`
-    load: Floats  # (batch, num_devices, 2), likewise
-
-
-class Schedules:
-    """Simulated schedules of a batch of placements of one problem, and what they say.
-
-    Args:
-        problem: what is placed.
-        batch: how many placements.
-        simulates: whether they will be simulated, for which the kernel has to be compiled.
+    Where the simulator is the evaluator, a placement is simulated once for both. Without the
+    `kernel`, which has to be compiled for it, nothing can be placed.
     """
 
-    def __init__(self, problem: PlacementProblem, batch: int, *, simulates: bool = True) -> None:
-        self._compiled = compiled(problem, kernel=simulates).compiled
-        self._wiring = group_index(problem)
-        self._states = buffers(self._compiled, batch)
-        self._kept = Kept(
-            surveyed=np.zeros(batch, dtype=bool),
-            busy=np.zeros((batch, problem.num_devices, BINS + 1)),
-            load=np.zeros((batch, problem.num_devices, 2)),
-        )
-
-    def simulate(self, rows: Ints, devices: Ints, columns: Columns) -> None:
-        """Simulates the placements of some rows, whose schedules are kept.
-
-        Args:
-            rows: (n,) which.
-            devices: (batch, num_groups).
-            columns: (batch, …) filled in these rows.
-        """
-        run_apart(self._compiled, rows, devices, self._states, columns)
-        self._kept.surveyed[rows] = False
-
-    def write(
-        self,
-        rows: Ints,
-        columns: Columns,
-        current: Ints,
-        visited: Bools,
-        taken: Ints,
-        written: Features,
+    def __init__(
+        self, problem: PlacementProblem, batch: int, evaluate: Evaluator, *, kernel: bool = True
     ) -> None:
-        """Writes the device features of some rows, each of the placement simulated last.
+        super().__init__(problem, batch, evaluate)
+        self._compiled = compiled(problem, kernel=kernel).compiled
+        self._wiring = pairs.group_index(problem)
+        self._states = buffers(self._compiled, batch)
+        # Whether `busy_profile` has been asked about each present schedule, and what it said.
+        self._profiled, devices = np.zeros(batch, dtype=bool), problem.num_devices
+        self._busy, self._load = np.zeros((batch, devices, BINS + 1)), np.zeros((batch, devices, 2))
+        self._apart: Outcomes | None = None
+        if evaluate is not simulate_many:
+            self._apart = Outcomes._make(map(np.zeros_like, self.outcomes))
+
+    def place(self, rows: Ints, many: Ints) -> None:
+        """Gives some rows other placements; see `EvaluatedBatch`."""
+        if self._apart is not None:
+            super().place(rows, many)
+        self.devices[rows] = many
+        found = self._simulated
+        run_many(self._compiled, rows, self.devices, self._states, found, apart=True)
+        self._profiled[rows] = False
+        fits = (found.peak_memory[rows] <= self.problem.memory_limit).all(axis=1)
+        found.feasible[rows] = fits & np.isfinite(found.step_time[rows])
+
+    @property
+    def _simulated(self) -> Outcomes:
+        """What the simulator finds: all the outcomes, where it is the evaluator."""
+        return self.outcomes if self._apart is None else self._apart
+
+    def write(self, rows: Ints, progress: EpisodeProgress, written: Features) -> None:
+        """Writes the device features of some rows.
 
         Args:
             rows: (n,) which.
-            columns: what their simulations found.
-            current: (batch,) groups.
-            visited: (batch, at least num_groups) which groups were visited in the episode.
-            taken: (batch,) steps behind each episode.
+            progress: of the episodes that the placements are of.
             written: (batch, num_devices, DEVICE_FEATURES) filled in these rows.
         """
         run = _observe_over_cores if len(rows) > 1 else observe_devices
-        told = (current, visited, taken, written)
+        kept = (self._profiled, self._busy, self._load)
+        told = (progress.current, progress.visited, progress.taken, written)
         wait_for("features")
-        run(self._compiled, self._wiring, rows, self._states, columns, self._kept, told)
+        run(self._compiled, self._wiring, rows, self._states, self._simulated, kept, told)
 
 
 @njit(cache=True, parallel=True)
 def _observe_over_cores(
-    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
-) -> None:  # pragma: no cover
+    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, found: Outcomes, kept: Any, told: Any
+) -> None:
     for index in prange(len(rows)):
-        observe_devices(c, w, rows[index : index + 1], states, columns, kept, told)
+        observe_devices(c, w, rows[index : index + 1], states, found, kept, told)
 
 
 @njit(cache=True)
 def observe_devices(
-    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, columns: Columns, kept: Kept, told: Any
-) -> None:  # pragma: no cover
-    """Writes the device features of some rows, one after the other; see `Schedules.write`."""
+    c: Compiled, w: GroupIndex, rows: Ints, states: Buffers, found: Outcomes, kept: Any, told: Any
+) -> None:
+    """Writes the device features of some rows, one after the other.
+
+    `kept` is (batch,) whether the next two, of `busy_profile`, are of the present schedules; `told`
+    (batch,) current groups, (batch, at least num_groups) which groups were visited, (batch,) steps
+    behind, and what is written.
+    """
+    profiled, busy, load = kept
     current, visited, taken, written = told
     ints, longs, reals = states
     num_groups = len(w.fastest)
-    pairs = np.empty((written.shape[1], PAIR_FEATURES), np.float32)
-    groups = np.empty(GROUP_FEATURES, np.float32)
+    of_group = np.empty(GROUP_FEATURES, np.float32)
     for row in rows:
         s = view(c, ints[row], longs[row], reals[row])
-        seconds = max(columns.step_time[row], TINY)
-        if not kept.surveyed[row]:
-            busy_profile(c, w, s, seconds, kept.busy[row], kept.load[row])
-            kept.surveyed[row] = True
-        observe(
-            c, w, s, seconds, columns.peak[row], kept.busy[row], kept.load[row], current[row],
-            visited[row, :num_groups], taken[row] >= num_groups, pairs, groups,
+        seconds = max(found.step_time[row], pairs.TINY)
+        if not profiled[row]:
+            pairs.busy_profile(c, w, s, seconds, busy[row], load[row])
+            profiled[row] = True
+        pairs.observe(
+            c, w, s, seconds, found.peak_memory[row], busy[row], load[row], current[row],
+            visited[row, :num_groups], taken[row] >= num_groups, written[row], of_group,
         )  # fmt: skip
         for device in range(written.shape[1]):
-            for feature in range(PAIR_FEATURES):
-                written[row, device, feature] = pairs[device, feature]
             for feature in range(GROUP_FEATURES):
-                written[row, device, PAIR_FEATURES + feature] = groups[feature]
+                written[row, device, PAIR_FEATURES + feature] = of_group[feature]

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placeto.envs.features.pairs import log_shares, path_shares
 from placeto.problem import PlacementProblem
@@ -38,24 +37,12 @@ def group_graph(problem: PlacementProblem) -> GroupGraph:
     work = problem.group_seconds.min(axis=1)
     whole = max(float(work.sum()), np.finfo(float).tiny)
     slowest = float(problem.arrays.bandwidth.min()) if len(problem.cluster.channels) else np.inf
-    paths = path_shares(problem)
     columns = [
         log_shares(work / whole),
-        paths[:, 0],
-        paths[:, 1],
-        log_shares(np.bincount(target, size, groups) / slowest / whole),
-        log_shares(np.bincount(source, size, groups) / slowest / whole),
-        _log_count(np.bincount(target, minlength=groups)),
-        _log_count(np.bincount(source, minlength=groups)),
+        *path_shares(problem).T,
+        *(log_shares(np.bincount(end, size, groups) / slowest / whole) for end in (target, source)),
+        *(np.log1p(np.bincount(end, minlength=groups)) / 4 for end in (target, source)),
         log_shares(problem.group_memory / max(int(problem.memory_limit.min()), 1)),
     ]
-    return GroupGraph(
-        attributes=np.stack(columns, axis=1).astype(np.float32),
-        source=source,
-        target=target,
-        edges=log_shares(size / slowest / whole).astype(np.float32)[:, None],
-    )
-
-
-def _log_count(count: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.log1p(count) / 4
+    edges = log_shares(size / slowest / whole).astype(np.float32)[:, None]
+    return GroupGraph(np.stack(columns, axis=1).astype(np.float32), source, target, edges)

@@ -17,31 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import (
-    BUNDLE_ROW,
-    BUNDLED,
-    CROSSES,
-    CROSSING_ROW,
-    FIRST_BUNDLE,
-    GROUP,
-    OP_WORDS,
-    TENSOR,
-    TO_GROUP,
-    Compiled,
-)
+from placeto.simulation import columns as col
 from placeto.simulation.reduction import compiled
-from placeto.simulation.state import (
-    CHANNEL,
-    COPY,
-    COPY_ROW,
-    CROSSING,
-    NEXT_COPY,
-    NUM_TRANSFERS,
-    ON_DEVICE,
-    SENDER,
-    TRANSFER_ROW,
-    State,
-)
+from placeto.simulation.state import Compiled, State
 from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
@@ -112,7 +90,8 @@ class GroupIndex(NamedTuple):
     in_start: Ints  # (num_groups + 1,) compressed rows of
     incoming: Ints  # (num_bundles,) the bundles that each group reads
     out_start: Ints  # (num_groups + 1,) compressed rows of
-    outgoing: Ints  # (num_crossing,) the crossing tensors that each group makes
+    outgoing: Ints  # (num_bundles,) the bundles that others read of each group
+    num_outputs: Ints  # (num_groups,) crossing tensors that each group makes
     bundle_tensor: Ints  # (num_bundles,) the crossing tensor of each bundle
     producer: Ints  # (num_crossing,) ops
     tensor_bytes: Floats  # (num_crossing,)
@@ -126,20 +105,23 @@ class GroupIndex(NamedTuple):
 
 def group_index(problem: PlacementProblem) -> GroupIndex:
     """How the groups of a problem hang together."""
-    c = compiled(problem, kernel=False).compiled
-    kept, groups = len(c.missing), problem.num_groups
-    op_rows = c.op_rows.reshape(-1, 2 * OP_WORDS).astype(np.int64)
-    crossing = c.crossing_rows.reshape(-1, CROSSING_ROW).astype(np.int64)
-    reader = c.bundle_rows.reshape(-1, BUNDLE_ROW)[:-1, TO_GROUP].astype(np.int64)
-    group = op_rows[:kept, GROUP]
-    producer = np.repeat(np.arange(kept), np.diff(op_rows[:, CROSSES]))
+    c, groups = compiled(problem, kernel=False).compiled, problem.num_groups
+    kept = len(c.missing)
+    op_rows = c.op_rows.reshape(-1, 2 * col.OP_WORDS).astype(np.int64)
+    crossing = c.crossing_rows.reshape(-1, col.CROSSING_ROW).astype(np.int64)
+    reader = c.bundle_rows.reshape(-1, col.BUNDLE_ROW)[:-1, col.TO_GROUP].astype(np.int64)
+    group = op_rows[:kept, col.GROUP]
+    producer = np.repeat(np.arange(kept), np.diff(op_rows[:, col.CROSSES]))
+    maker, bundles = group[producer], np.arange(len(reader))
+    bundle_tensor = np.repeat(np.arange(len(producer)), np.diff(crossing[:, col.FIRST_BUNDLE]))
     return GroupIndex(
         *compressed(groups, group, np.arange(kept)),
-        *compressed(groups, reader, np.arange(len(reader))),
-        *compressed(groups, group[producer], np.arange(len(producer))),
-        bundle_tensor=np.repeat(np.arange(len(producer)), np.diff(crossing[:, FIRST_BUNDLE])),
+        *compressed(groups, reader, bundles),
+        *compressed(groups, maker[bundle_tensor], bundles),
+        num_outputs=np.bincount(maker, minlength=groups),
+        bundle_tensor=bundle_tensor,
         producer=producer,
-        tensor_bytes=problem.graph.tensor_bytes[crossing[:-1, TENSOR]].astype(np.float64),
+        tensor_bytes=problem.graph.tensor_bytes[crossing[:-1, col.TENSOR]].astype(np.float64),
         group_seconds=problem.group_seconds,
         fastest=problem.group_seconds.min(axis=1),
         group_memory=problem.group_memory,
@@ -154,11 +136,11 @@ def path_shares(problem: PlacementProblem) -> Floats:
 
     Work is that of the fastest device, and the paths are shares of the graph's longest.
     """
-    graph, a = problem.graph, problem.arrays
+    graph = problem.graph
     seconds = problem.op_seconds.min(axis=1)
-    before, after = np.zeros(graph.num_ops), seconds.copy()
-    producers = a.tensor_producer[a.edge_tensor[a.inputs]]
-    _longest_paths(graph.topological_order, seconds, a.input_start, producers, before, after)
+    start, inputs = graph.inputs
+    producers = graph.op_edges[0][inputs]
+    before, after = _longest_paths(graph.topological_order, seconds, start, producers)
     paths = np.stack([np.full(problem.num_groups, np.inf), np.zeros(problem.num_groups)], axis=1)
     np.minimum.at(paths[:, 0], problem.op_group, before)
     np.maximum.at(paths[:, 1], problem.op_group, after)
@@ -168,9 +150,10 @@ def path_shares(problem: PlacementProblem) -> Floats:
 
 @njit(cache=True)
 def _longest_paths(
-    order: Ints, seconds: Floats, start: Ints, producers: Ints, before: Floats, after: Floats
-) -> None:  # pragma: no cover
-    """Raises each op's longest path up to its start, and from its start on, to what it is."""
+    order: Ints, seconds: Floats, start: Ints, producers: Ints
+) -> tuple[Floats, Floats]:
+    """Each op's longest path up to its start, and from its start on."""
+    before, after = np.zeros_like(seconds), seconds.copy()
     for op in order:
         for position in range(start[op], start[op + 1]):
             producer = producers[position]
@@ -179,6 +162,7 @@ def _longest_paths(
         for position in range(start[op], start[op + 1]):
             producer = producers[position]
             after[producer] = max(after[producer], seconds[producer] + after[op])
+    return before, after
 
 
 def log_shares(shares: Floats) -> Floats:
@@ -188,7 +172,7 @@ def log_shares(shares: Floats) -> Floats:
 
 
 @inner(cache=True)
-def squash(share: float) -> float:  # pragma: no cover
+def squash(share: float) -> float:
     """A share of the step, with its sign, so that thousandths and tenths can both be told apart."""
     value: float = np.log1p(SHARPNESS * abs(share)) / np.log1p(SHARPNESS)
     return value if share >= 0 else -value
@@ -197,25 +181,19 @@ def squash(share: float) -> float:  # pragma: no cover
 @inner(cache=True, error_model="numpy")
 def busy_profile(
     c: Compiled, w: GroupIndex, s: State, step_time: float, busy: Floats, load: Floats
-) -> None:  # pragma: no cover
-    """Sums up a schedule.
+) -> None:
+    """Sums up a schedule: a state at the end of a step of some seconds, with the starts of the ops.
 
-    Args:
-        c: the compiled problem.
-        w: of its groups.
-        s: at the end of a step, with the starts of the ops.
-        step_time: seconds, more than 0.
-        busy: (num_devices, BINS + 1) filled with the seconds that each device works until the
-            beginning of each of `BINS` equal parts of the step, and until its end.
-        load: (num_devices, 2) filled with the shares of the step for which a channel is taken by
-            what the device sends, and by what it receives.
+    (num_devices, BINS + 1) `busy` is filled with the seconds that each device works until the
+    beginning of each of `BINS` equal parts of the step, and until its end; (num_devices, 2) `load`
+    with the shares of the step for which a channel is taken by what it sends, and what it receives.
     """
     num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
     busy[:] = 0
     load[:] = 0
     bin_seconds = step_time / BINS
     for op in range(len(c.missing)):
-        device = s.device_of[c.op_rows[2 * OP_WORDS * op + GROUP]]
+        device = s.device_of[c.op_rows[2 * col.OP_WORDS * op + col.GROUP]]
         seconds = c.op_seconds[num_kinds * op + c.device_kind[device]]
         if seconds > 0:
             part = min(int(s.op_start[op] / bin_seconds), BINS - 1)
@@ -229,26 +207,26 @@ def busy_profile(
     for device in range(len(busy)):
         for part in range(BINS):
             busy[device, part + 1] += busy[device, part]
-    for transfer in range(s.counts[NUM_TRANSFERS]):
-        row = TRANSFER_ROW * transfer
-        channel = s.transfers[row + CHANNEL]
-        size = w.tensor_bytes[s.transfers[row + CROSSING]]
+    for transfer in range(s.counts[col.NUM_TRANSFERS]):
+        row = col.TRANSFER_ROW * transfer
+        channel = s.transfers[row + col.CHANNEL]
+        size = w.tensor_bytes[s.transfers[row + col.CROSSING]]
         taken = (size / c.bandwidth[channel] + c.overhead[channel]) / step_time
-        load[s.transfers[row + SENDER], 0] += taken
-        copy = s.transfers[row + COPY]
+        load[s.transfers[row + col.SENDER], 0] += taken
+        copy = s.transfers[row + col.COPY]
         while copy >= 0:
-            load[s.copies[COPY_ROW * copy + ON_DEVICE], 1] += taken
-            copy = s.copies[COPY_ROW * copy + NEXT_COPY]
+            load[s.copies[col.COPY_ROW * copy + col.ON_DEVICE], 1] += taken
+            copy = s.copies[col.COPY_ROW * copy + col.NEXT_COPY]
 
 
 @inner(cache=True)
-def worked(busy: Floats, device: int, begin: float, end: float) -> float:  # pragma: no cover
+def worked(busy: Floats, device: int, begin: float, end: float) -> float:
     """Seconds that a device works between two times, given in parts of the step (`BINS`)."""
     return _worked_until(busy, device, end) - _worked_until(busy, device, begin)
 
 
 @inner(cache=True)
-def _worked_until(busy: Floats, device: int, time: float) -> float:  # pragma: no cover
+def _worked_until(busy: Floats, device: int, time: float) -> float:
     time = min(max(time, 0.0), float(BINS))
     part = min(int(time), BINS - 1)
     before, after = busy[device, part], busy[device, part + 1]
@@ -257,114 +235,86 @@ def _worked_until(busy: Floats, device: int, time: float) -> float:  # pragma: n
 
 
 @inner(cache=True)
-def first_start(c: Compiled, s: State, bundle: int) -> float:  # pragma: no cover
+def first_start(c: Compiled, s: State, bundle: int) -> float:
     """When the first consumer in a bundle starts, in seconds."""
-    start = np.inf
-    for index in range(
-        c.bundle_rows[BUNDLE_ROW * bundle + BUNDLED],
-        c.bundle_rows[BUNDLE_ROW * (bundle + 1) + BUNDLED],
-    ):
+    start, row = np.inf, col.BUNDLE_ROW * bundle + col.BUNDLED
+    for index in range(c.bundle_rows[row], c.bundle_rows[row + col.BUNDLE_ROW]):
         start = min(start, s.op_start[c.bundled[index]])
     return start
 
 
 @inner(cache=True)
-def read_on(
-    c: Compiled, s: State, tensor: int, until: int, but: int, device: int
-) -> bool:  # pragma: no cover
+def read_on(c: Compiled, s: State, tensor: int, until: int, but: int, device: int) -> bool:
     """Whether one of a tensor's bundles up to `until`, other than `but`, is read on a device."""
-    for bundle in range(c.crossing_rows[CROSSING_ROW * tensor + FIRST_BUNDLE], until):
-        if bundle != but and s.device_of[c.bundle_rows[BUNDLE_ROW * bundle + TO_GROUP]] == device:
+    for bundle in range(c.crossing_rows[col.CROSSING_ROW * tensor + col.FIRST_BUNDLE], until):
+        if (
+            bundle != but
+            and s.device_of[c.bundle_rows[col.BUNDLE_ROW * bundle + col.TO_GROUP]] == device
+        ):
             return True
     return False
 
 
 @inner(cache=True, error_model="numpy")
-def _inputs(
+def _neighbours(
     c: Compiled, w: GroupIndex, s: State, share: float, group: int, device: int, visited: Bools,
-    x: Features,
-) -> None:  # pragma: no cover  # fmt: skip
-    """Fills in what is seen of a group's inputs, were it on a device; `share` is 1 / step time."""
+    reads: bool, x: Features,
+) -> None:  # fmt: skip
+    """Fills in what is seen of the inputs that a group `reads`, or of its outputs, on a device.
+
+    `share` is 1 / step time.
+    """
     num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
+    start, bundles = (w.in_start, w.incoming) if reads else (w.out_start, w.outgoing)
     latest, late, sending = -1 / share, 0.0, 0.0
-    everything, there, made_there = 0.0, 0.0, 0.0
-    for index in range(w.in_start[group], w.in_start[group + 1]):
-        bundle = w.incoming[index]
+    everything, there, visited_there = 0.0, 0.0, 0.0
+    for index in range(start[group], start[group + 1]):
+        bundle = bundles[index]
         tensor = w.bundle_tensor[bundle]
         size, op = w.tensor_bytes[tensor], w.producer[tensor]
-        maker = c.op_rows[2 * OP_WORDS * op + GROUP]
-        source = s.device_of[maker]
+        if reads:
+            neighbour = c.op_rows[2 * col.OP_WORDS * op + col.GROUP]
+            source, target = s.device_of[neighbour], device
+        else:
+            neighbour = c.bundle_rows[col.BUNDLE_ROW * bundle + col.TO_GROUP]
+            source, target = device, s.device_of[neighbour]
         arrival = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[source]]
         everything += size
-        if source == device:
+        if source == target:
             there += size
-            if visited[maker]:
-                made_there += size
+            if visited[neighbour]:
+                visited_there += size
         else:
-            channel = c.channel_between[len(c.device_kind) * source + device]
+            channel = c.channel_between[len(c.device_kind) * source + target]
             seconds = size / c.bandwidth[channel]
             arrival += seconds + c.latency[channel]
-            end = c.crossing_rows[CROSSING_ROW * (tensor + 1) + FIRST_BUNDLE]
-            if read_on(c, s, tensor, end, bundle, device):
-                there += size
-            else:
+            # An input may come there for any other group; of an output's readers the first pays.
+            end = (
+                c.crossing_rows[col.CROSSING_ROW * (tensor + 1) + col.FIRST_BUNDLE]
+                if reads
+                else bundle
+            )
+            if not read_on(c, s, tensor, end, bundle, target):
                 sending += seconds + c.overhead[channel]
+            elif reads:
+                there += size
         delay = arrival - first_start(c, s, bundle)
         latest = max(latest, delay)
         late += max(delay, 0.0)
-    x[Pair.INPUT_LATE] = squash(latest * share)
-    x[Pair.INPUTS_LATE] = squash(late * share)
-    x[Pair.RECEIVING] = squash(sending * share)
-    x[Pair.INPUT_SHARE] = there / everything if everything > 0 else 0.0
-    x[Pair.INPUT_SHARE_VISITED] = made_there / everything if everything > 0 else 0.0
-
-
-@inner(cache=True, error_model="numpy")
-def _outputs(
-    c: Compiled, w: GroupIndex, s: State, share: float, group: int, device: int, visited: Bools,
-    x: Features,
-) -> None:  # pragma: no cover  # fmt: skip
-    """Fills in what is seen of a group's outputs, were it on a device; `share` is 1 / step time."""
-    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
-    latest, late, sending = -1 / share, 0.0, 0.0
-    everything, there, read_there = 0.0, 0.0, 0.0
-    for index in range(w.out_start[group], w.out_start[group + 1]):
-        tensor = w.outgoing[index]
-        size, op = w.tensor_bytes[tensor], w.producer[tensor]
-        finish = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[device]]
-        for bundle in range(
-            c.crossing_rows[CROSSING_ROW * tensor + FIRST_BUNDLE],
-            c.crossing_rows[CROSSING_ROW * (tensor + 1) + FIRST_BUNDLE],
-        ):
-            reader = c.bundle_rows[BUNDLE_ROW * bundle + TO_GROUP]
-            target = s.device_of[reader]
-            arrival = finish
-            everything += size
-            if target == device:
-                there += size
-                if visited[reader]:
-                    read_there += size
-            else:
-                channel = c.channel_between[len(c.device_kind) * device + target]
-                seconds = size / c.bandwidth[channel]
-                arrival += seconds + c.latency[channel]
-                if not read_on(c, s, tensor, bundle, bundle, target):
-                    sending += seconds + c.overhead[channel]
-            delay = arrival - first_start(c, s, bundle)
-            latest = max(latest, delay)
-            late += max(delay, 0.0)
-    x[Pair.OUTPUT_LATE] = squash(latest * share)
-    x[Pair.OUTPUTS_LATE] = squash(late * share)
-    x[Pair.SENDING] = squash(sending * share)
-    x[Pair.OUTPUT_SHARE] = there / everything if everything > 0 else 0.0
-    x[Pair.OUTPUT_SHARE_VISITED] = read_there / everything if everything > 0 else 0.0
+    column = Pair.INPUT_LATE if reads else Pair.OUTPUT_LATE  # the first of four
+    x[column] = squash(latest * share)
+    x[column + 1] = squash(late * share)
+    x[column + 2] = squash(sending * share)
+    x[column + 3] = there / everything if everything > 0 else 0.0
+    column = Pair.INPUT_SHARE_VISITED if reads else Pair.OUTPUT_SHARE_VISITED
+    x[column] = visited_there / everything if everything > 0 else 0.0
 
 
 @inner(cache=True, error_model="numpy")
 def _company(
     c: Compiled, w: GroupIndex, s: State, step_time: float, busy: Floats, group: int, device: int,
     x: Features,
-) -> float:  # pragma: no cover  # fmt: skip
+) -> float:  # fmt: skip
     """Fills in how busy a device is while a group's ops run; when the first of them starts."""
     num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
     here = s.device_of[group] == device
@@ -389,38 +339,17 @@ def _company(
 
 @inner(cache=True, error_model="numpy")
 def observe(
-    c: Compiled,
-    w: GroupIndex,
-    s: State,
-    step_time: float,
-    peak: Ints,
-    busy: Floats,
-    load: Floats,
-    group: int,
-    visited: Bools,
-    later: bool,
-    x: Features,
-    y: Features,
-) -> None:  # pragma: no cover
-    """What is seen of one group and each device.
+    c: Compiled, w: GroupIndex, s: State, step_time: float, peak: Ints, busy: Floats, load: Floats,
+    group: int, visited: Bools, later: bool, x: Features, y: Features,
+) -> None:  # fmt: skip
+    """What is seen of one group and each device, of a schedule as `busy_profile` summed it up.
 
-    Args:
-        c: the compiled problem.
-        w: of its groups.
-        s: at the end of a step, with the starts of the ops.
-        step_time: seconds, more than 0.
-        peak: (num_devices,) bytes.
-        busy: by `busy_profile`, as is `load`.
-        load: likewise.
-        group: which.
-        visited: (num_groups,) whose devices were chosen in this episode.
-        later: whether all groups were visited before.
-        x: (num_devices, PAIR_FEATURES) filled; with 0 for devices that the group may not be on.
-        y: (GROUP_FEATURES,) filled.
+    `peak` is (num_devices,) bytes; `visited` (num_groups,) whose devices were chosen in this
+    episode, and `later` whether all were before. Filled are `x`, (num_devices, at least
+    PAIR_FEATURES), with 0 in further columns and for devices that the group may not be on, and `y`,
+    (GROUP_FEATURES,).
     """
-    num_devices = len(c.device_kind)
-    here = s.device_of[group]
-    share = 1 / step_time
+    num_devices, here, share = len(c.device_kind), s.device_of[group], 1 / step_time
     count, left, done = 0, 0.0, 0.0
     x[:] = 0
     for other in range(len(visited)):
@@ -442,8 +371,8 @@ def observe(
         row[Pair.HERE] = 1.0 if device == here else 0.0
         row[Pair.WORK] = squash(work * share)
         row[Pair.SLOWDOWN] = np.log(max(work, TINY) / max(w.fastest[group], TINY))
-        _inputs(c, w, s, share, group, device, visited, row)
-        _outputs(c, w, s, share, group, device, visited, row)
+        _neighbours(c, w, s, share, group, device, visited, True, row)
+        _neighbours(c, w, s, share, group, device, visited, False, row)
         first = min(first, _company(c, w, s, step_time, busy, group, device, row))
         row[Pair.BUSY] = (busy[device, BINS] - (work if device == here else 0.0)) * share
         memory = peak[device] + (0 if device == here else w.group_memory[group])
@@ -459,7 +388,7 @@ def observe(
     y[Group.CHANNEL_IN] = load[here, 1]
     y[Group.BUSY] = busy[here, BINS] * share
     y[Group.INPUTS] = squash((w.in_start[group + 1] - w.in_start[group]) / SHARPNESS)
-    y[Group.OUTPUTS] = squash((w.out_start[group + 1] - w.out_start[group]) / SHARPNESS)
+    y[Group.OUTPUTS] = squash(w.num_outputs[group] / SHARPNESS)
     y[Group.VISITED] = count / len(visited)
     y[Group.LATER] = 1.0 if later else 0.0
     y[Group.WORK_LEFT] = left * share

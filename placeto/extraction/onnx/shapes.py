@@ -1,19 +1,21 @@
 """An ONNX model with every shape known, and the bytes of its tensors."""
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, prod
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from placeto.extraction.source import Source
+import onnx
+import onnx.inliner
+import onnx.shape_inference
+from google.protobuf.message import DecodeError
+from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx.checker import ValidationError
+from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
+
+from placeto.extraction.source import Source, unknown
 from placeto.support.errors import PlacetoError
-
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 STANDARD = ("", "ai.onnx")
 # A shape, unlike a weight, is at most so many integers.
@@ -24,15 +26,13 @@ _IN_A_BYTE = {"INT4": 2, "UINT4": 2, "FLOAT4E2M1": 2, "INT2": 4, "UINT2": 4}
 
 @dataclass(frozen=True)
 class Tensor:
-    """What is known of a tensor.
-
-    Attributes:
-        shape: None if it is not known.
-        bytes: 0 if the shape is not known.
-    """
+    """What is known of a tensor; it has no bytes if its shape is not known."""
 
     shape: tuple[int, ...] | None
     bytes: int
+
+
+UNKNOWN = Tensor(None, 0)
 
 
 def load_model(source: Source) -> ModelProto:
@@ -41,17 +41,8 @@ def load_model(source: Source) -> ModelProto:
     Weights that stand in files of their own are not read; what may be a shape is, if it is there.
 
     Raises:
-        PlacetoError: `onnx` is not installed, the file is no ONNX model, or a dimension of an input
-            has no size.
+        PlacetoError: the file is no ONNX model, or a dimension of an input has no size.
     """
-    try:
-        import onnx
-        import onnx.inliner
-        import onnx.shape_inference
-    except ModuleNotFoundError as error:
-        raise PlacetoError(f"ONNX files need onnx ({error}); install placeto[onnx]") from error
-    from google.protobuf.message import DecodeError
-
     path = Path(source.target)
     try:
         model = onnx.load(str(path), load_external_data=False)
@@ -72,7 +63,7 @@ def load_model(source: Source) -> ModelProto:
 
 def tensors(graph: GraphProto) -> dict[str, Tensor]:
     """Every tensor of a graph whose type is known, by name; states among them."""
-    found = {name: state for name, state in states(graph).items()}
+    found = states(graph)
     for info in (*graph.input, *graph.value_info, *graph.output):
         if info.name not in found:
             found[info.name] = _tensor(info.type)
@@ -81,33 +72,23 @@ def tensors(graph: GraphProto) -> dict[str, Tensor]:
 
 def states(graph: GraphProto) -> dict[str, Tensor]:
     """The constants of a graph: initializers and `Constant` ops, by name."""
-    found = {}
-    for initializer in graph.initializer:
-        shape = tuple(initializer.dims)
-        found[initializer.name] = Tensor(shape, _bytes(initializer.data_type, shape))
+    found = {each.name: _sized(each.data_type, each.dims) for each in graph.initializer}
     for sparse in graph.sparse_initializer:
-        size = _bytes(sparse.values.data_type, tuple(sparse.values.dims))
-        size += _bytes(sparse.indices.data_type, tuple(sparse.indices.dims))
-        found[sparse.values.name] = Tensor(tuple(sparse.dims), size)
+        parts = [_sized(part.data_type, part.dims) for part in (sparse.values, sparse.indices)]
+        found[sparse.values.name] = Tensor(tuple(sparse.dims), sum(part.bytes for part in parts))
     infos = {info.name: info for info in (*graph.value_info, *graph.output)}
     for node in graph.node:
         if node.op_type == "Constant" and not node.input:
             name = node.output[0]
-            known = infos.get(name)
             held = next((each.t for each in node.attribute if each.HasField("t")), None)
             if held is not None:
-                shape = tuple(held.dims)
-                found[name] = Tensor(shape, _bytes(held.data_type, shape))
+                found[name] = _sized(held.data_type, held.dims)
             else:
-                found[name] = Tensor(None, 0) if known is None else _tensor(known.type)
+                found[name] = _tensor(infos[name].type) if name in infos else UNKNOWN
     return found
 
 
 def _load_shapes(graph: GraphProto, folder: Path) -> None:
-    from onnx import TensorProto
-    from onnx.checker import ValidationError
-    from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
-
     for tensor in graph.initializer:
         whole = tensor.data_type in (TensorProto.INT64, TensorProto.INT32)
         if whole and prod(tensor.dims) <= _SHAPE_ELEMENTS and uses_external_data(tensor):
@@ -120,13 +101,11 @@ def _load_shapes(graph: GraphProto, folder: Path) -> None:
 def _set_dimensions(graph: GraphProto, source: Source) -> None:
     held = {initializer.name for initializer in graph.initializer}
     inputs = [info for info in graph.input if info.name not in held]
-    names = dict.fromkeys(name for info in inputs for name in _open_dimensions(info))
+    names = dict.fromkeys(name for info in inputs for name, _ in _open_dimensions(info))
     for key, value in source.options.items():
         if key not in names:
-            raise PlacetoError(
-                f"{source.text}: no input has an open dimension {key!r}; "
-                f"open dimensions: {', '.join(names) or 'none'}"
-            )
+            said = f"no input has an open dimension {key!r}"
+            raise unknown(source.text, said, "open dimensions", names)
         if type(value) is not int or value < 1:
             raise PlacetoError(f"{source.text}: {key}={value} is not a whole number from 1")
     if missing := [name for name in names if name not in source.options]:
@@ -136,10 +115,6 @@ def _set_dimensions(graph: GraphProto, source: Source) -> None:
             f"{'has' if len(missing) == 1 else 'have'} no size; give "
             f"{source.target}?{example}"
         )
-    for info in inputs:
-        for name, axis in _open_dimensions(info).items():
-            info.type.tensor_type.shape.dim[axis].dim_value = int(source.options[name])
-        _also(info, source.options)
     # What an exporter wrote down was inferred with open dimensions; of ops outside of the standard
     # nothing else is known.
     foreign = {name for node in graph.node if node.domain not in STANDARD for name in node.output}
@@ -149,41 +124,34 @@ def _set_dimensions(graph: GraphProto, source: Source) -> None:
     for info in graph.output:
         if info.name not in foreign:
             info.type.tensor_type.ClearField("shape")
-    for info in (*graph.value_info, *graph.output):
-        _also(info, source.options)
+    for info in (*inputs, *graph.value_info, *graph.output):
+        for name, dim in _open_dimensions(info):
+            if name in source.options:
+                dim.dim_value = int(source.options[name])
 
 
-def _also(info: ValueInfoProto, sizes: Mapping[str, object]) -> None:
-    # A dimension may stand twice in one shape.
-    for dim in info.type.tensor_type.shape.dim:
-        if dim.dim_param in sizes:
-            dim.dim_value = int(sizes[dim.dim_param])  # type: ignore[call-overload]
-
-
-def _open_dimensions(info: ValueInfoProto) -> dict[str, int]:
-    """Name -> axis of the dimensions without a size; one without a name is `INPUT.AXIS`."""
-    return {
-        dim.dim_param or f"{info.name}.{axis}": axis
+def _open_dimensions(info: ValueInfoProto) -> list[tuple[str, TensorShapeProto.Dimension]]:
+    """The dimensions without a size, by name; one without a name is `INPUT.AXIS`."""
+    return [
+        (dim.dim_param or f"{info.name}.{axis}", dim)
         for axis, dim in enumerate(info.type.tensor_type.shape.dim)
         if not dim.HasField("dim_value") or dim.dim_value < 0
-    }
+    ]
 
 
 def _tensor(kind: TypeProto) -> Tensor:
     held = kind.tensor_type
     if not kind.HasField("tensor_type") or not held.HasField("shape"):
-        return Tensor(None, 0)
+        return UNKNOWN
     if not all(dim.HasField("dim_value") for dim in held.shape.dim):
-        return Tensor(None, 0)
-    shape = tuple(dim.dim_value for dim in held.shape.dim)
-    return Tensor(shape, _bytes(held.elem_type, shape))
+        return UNKNOWN
+    return _sized(held.elem_type, [dim.dim_value for dim in held.shape.dim])
 
 
-def _bytes(element: int, shape: tuple[int, ...]) -> int:
-    import onnx
-
-    name = onnx.TensorProto.DataType.Name(element)
+def _sized(element: int, dims: Iterable[int]) -> Tensor:
+    shape = tuple(dims)
+    name = TensorProto.DataType.Name(element)
     if name in ("UNDEFINED", "STRING"):
-        return 0
+        return Tensor(shape, 0)
     size = onnx.helper.tensor_dtype_to_np_dtype(element).itemsize
-    return ceil(prod(shape) * size / _IN_A_BYTE.get(name, 1))
+    return Tensor(shape, ceil(prod(shape) * size / _IN_A_BYTE.get(name, 1)))

@@ -1,28 +1,20 @@
 """`model.onnx?batch=32`: an ONNX file, one op a node."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
+from onnx import GraphProto, NodeProto
 
-from placeto.extraction.onnx.shapes import STANDARD, Tensor, load_model, states, tensors
+from placeto.extraction.device_kinds import ROOFLINE, cost_meta, roofline
+from placeto.extraction.onnx.shapes import STANDARD, UNKNOWN, Tensor, load_model, states, tensors
 from placeto.extraction.onnx.work import FREE, ROWS, flops
-from placeto.extraction.result import Extraction
-from placeto.extraction.roofline import cost_meta, roofline
+from placeto.extraction.result import Extraction, some, tensor_columns, unique
+from placeto.extraction.source import Source
 from placeto.graph import ComputationGraph
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from onnx import GraphProto, ModelProto, NodeProto
-
-    from placeto.extraction.source import Source
-
-_UNKNOWN = Tensor(None, 0)
 
 
 def extract_file(source: Source, say: Progress) -> Extraction:
@@ -41,32 +33,58 @@ def extract_file(source: Source, say: Progress) -> Extraction:
     """
     say(f"inferring the shapes of {source.target}")
     model = load_model(source)
-    nodes = [node for node in model.graph.node if node.op_type != "Constant" or node.input]
     known = tensors(model.graph)
     held = states(model.graph)
-    inputs = [info.name for info in model.graph.input if info.name not in held]
-    names = _unique([*inputs, *(node.name or node.op_type for node in nodes)])
-    reads = [()] * len(inputs) + [tuple(dict.fromkeys(_reads(node))) for node in nodes]
-    made = [[name] for name in inputs] + [list(node.output) for node in nodes]
-    _check_reads(source, names, reads, {*held, *(name for outputs in made for name in outputs)})
-    inside = [0] * len(inputs) + [_held_inside(node) for node in nodes]
-    operations, moved = np.zeros((2, len(names)))
-    for op, node in enumerate(nodes, start=len(inputs)):
-        operations[op], moved[op] = _work(node, known)
+    inputs = [
+        onnx.helper.make_node("Input", [], [info.name], info.name)
+        for info in model.graph.input
+        if info.name not in held
+    ]
+    ops = [node for node in model.graph.node if node.op_type != "Constant" or node.input]
+    nodes = inputs + ops
+    types = [node.op_type for node in nodes]
+    taken: dict[str, int] = {}
+    names = [unique(node.name or node.op_type, taken) for node in nodes]
+    reads = [tuple(dict.fromkeys(_reads(node))) for node in nodes]
+    producer = {name: op for op, node in enumerate(nodes) for name in node.output}
+    for name, read in zip(names, reads, strict=True):
+        if gone := [tensor for tensor in read if tensor not in held and tensor not in producer]:
+            raise PlacetoError(
+                f"{source.target}: op {name!r} reads {gone[0]!r}, which nothing in the file makes"
+            )
+    producer.pop("", None)
+    operations, moved = np.array([_work(node, known) for node in nodes]).reshape(-1, 2).T
     graph = ComputationGraph(
         name=Path(source.target).stem,
         op_names=names,
-        op_types=["Input"] * len(inputs) + [node.op_type for node in nodes],
+        op_types=types,
         op_seconds=roofline(operations, moved),
-        **_edges(made, reads, known),
+        **tensor_columns(
+            {(op, name): known.get(name, UNKNOWN).bytes for name, op in producer.items()},
+            [
+                ((producer[name], name), op)
+                for op, read in enumerate(reads)
+                for name in read
+                if name in producer
+            ],
+        ),
         param_bytes=np.array(
             [
-                sum((held[name].bytes for name in read if name in held), more)
-                for read, more in zip(reads, inside, strict=True)
+                sum((held[name].bytes for name in read if name in held), _held_inside(node))
+                for node, read in zip(nodes, reads, strict=True)
             ]
         ),
         flops=operations,
-        meta=_meta(source, model, nodes, known),
+        meta={
+            "source": source.text,
+            "kind": "vision" if any("Conv" in kind for kind in types) else "sequence",
+            "versions": {"onnx": onnx.__version__},
+            "opsets": {each.domain or "ai.onnx": each.version for each in model.opset_import},
+            "costs": cost_meta(
+                f"{ROOFLINE} matrix products, convolutions, recurrent layers and attention"
+            ),
+            "warnings": _warnings(ops, known),
+        },
     )
     say(f"{graph.num_ops} ops, {graph.num_edges} edges")
     return Extraction(graph, None)
@@ -81,17 +99,6 @@ def _reads(node: NodeProto) -> Iterator[str]:
             yield from (name for name in _reads(each) if name not in made)
             made.update(each.output)
         yield from (info.name for info in graph.output if info.name not in made)
-
-
-def _check_reads(
-    source: Source, names: Sequence[str], reads: Sequence[Sequence[str]], known: set[str]
-) -> None:
-    for op, read in zip(names, reads, strict=True):
-        for name in read:
-            if name not in known:
-                raise PlacetoError(
-                    f"{source.target}: op {op!r} reads {name!r}, which nothing in the file makes"
-                )
 
 
 def _held_inside(node: NodeProto) -> int:
@@ -113,72 +120,25 @@ def _inner(node: NodeProto) -> list[GraphProto]:
 
 def _work(node: NodeProto, known: Mapping[str, Tensor]) -> tuple[float, float]:
     """Operations and bytes moved; of an op with graphs inside of it, those of the dearest one."""
-    inner = _inner(node)
-    if inner:
+    if inner := _inner(node):
         sides = []
         for graph in inner:
             inside = {**known, **tensors(graph)}
             parts = [_work(each, inside) for each in graph.node]
             sides.append((sum(part[0] for part in parts), sum(part[1] for part in parts)))
         return max(sides, key=lambda side: side[1])
-    read = [known.get(name, _UNKNOWN) for name in node.input]
-    made = [known.get(name, _UNKNOWN) for name in node.output]
+    read = [known.get(name, UNKNOWN) for name in node.input]
+    made = [known.get(name, UNKNOWN) for name in node.output]
     if node.domain not in STANDARD:
         return 0.0, float(sum(each.bytes for each in (*read, *made)))
-    if node.op_type in FREE or node.op_type == "Constant":
+    if node.op_type in (*FREE, "Constant", "Input"):
         return 0.0, 0.0
     operations = flops(node, [each.shape for each in read], [each.shape for each in made])
     written = sum(each.bytes for each in made)
     if node.op_type in ROWS:
         return operations, float(2 * written + sum(each.bytes for each in read[1:]))
-    distinct = {name: known.get(name, _UNKNOWN).bytes for name in node.input}
+    distinct = {name: known.get(name, UNKNOWN).bytes for name in node.input}
     return operations, float(written + sum(distinct.values()))
-
-
-def _edges(
-    made: Sequence[Sequence[str]], reads: Sequence[Sequence[str]], known: Mapping[str, Tensor]
-) -> dict[str, Any]:
-    producer = {name: op for op, names in enumerate(made) for name in names if name}
-    rows = {name: row for row, name in enumerate(producer)}
-    pairs = [(rows[name], op) for op, names in enumerate(reads) for name in names if name in rows]
-    tensor, consumer = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return {
-        "tensor_producer": np.array(list(producer.values()), dtype=np.int64),
-        "tensor_bytes": np.array(
-            [known.get(name, _UNKNOWN).bytes for name in producer], dtype=np.int64
-        ),
-        "edge_tensor": tensor,
-        "edge_consumer": consumer,
-    }
-
-
-def _unique(names: Sequence[str]) -> list[str]:
-    taken: dict[str, int] = {}
-    found = []
-    for name in names:
-        candidate = name
-        while candidate in taken:
-            taken[name] += 1
-            candidate = f"{name}_{taken[name]}"
-        taken[candidate] = 0
-        found.append(candidate)
-    return found
-
-
-def _meta(
-    source: Source, model: ModelProto, nodes: Sequence[NodeProto], known: Mapping[str, Tensor]
-) -> dict[str, Any]:
-    import onnx
-
-    types = {node.op_type for node in nodes}
-    return {
-        "source": source.text,
-        "kind": "vision" if any("Conv" in each for each in types) else "sequence",
-        "versions": {"onnx": onnx.__version__},
-        "opsets": {each.domain or "ai.onnx": each.version for each in model.opset_import},
-        "costs": cost_meta("matrix products, convolutions, recurrent layers and attention"),
-        "warnings": _warnings(nodes, known),
-    }
 
 
 def _warnings(nodes: Sequence[NodeProto], known: Mapping[str, Tensor]) -> list[str]:
@@ -186,23 +146,17 @@ def _warnings(nodes: Sequence[NodeProto], known: Mapping[str, Tensor]) -> list[s
         name
         for node in nodes
         for name in node.output
-        if name and known.get(name, _UNKNOWN).shape is None
+        if name and known.get(name, UNKNOWN).shape is None
     ]
     whole = [node.name or node.op_type for node in nodes if _inner(node)]
     foreign = sorted({f"{n.domain}.{n.op_type}" for n in nodes if n.domain not in STANDARD})
     lines = []
     if unknown:
-        lines.append(
-            f"{len(unknown)} outputs of unknown size, counted as 0 bytes: {_some(unknown)}"
-        )
+        lines.append(f"{len(unknown)} outputs of unknown size, counted as 0 bytes: {some(unknown)}")
     if whole:
         lines.append(
-            f"{len(whole)} ops placed as a whole, what is inside counted once: {_some(whole)}"
+            f"{len(whole)} ops placed as a whole, what is inside counted once: {some(whole)}"
         )
     if foreign:
-        lines.append(f"ops outside of the standard, timed by their bytes alone: {_some(foreign)}")
+        lines.append(f"ops outside of the standard, timed by their bytes alone: {some(foreign)}")
     return lines
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")

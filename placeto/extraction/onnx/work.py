@@ -1,13 +1,9 @@
 """Floating-point operations and bytes of ONNX's ops."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from onnx import NodeProto
+from onnx import NodeProto
 
 Shape = tuple[int, ...]
 
@@ -28,18 +24,16 @@ def flops(
 ) -> float:
     """Floating-point operations of a matrix product, a convolution, a recurrent layer or attention.
 
-    A fused multiply-add counts as two; a bias is not counted. Of other ops 0.
-
-    Args:
-        node: an op of the ONNX standard.
-        inputs: shape of each input; None for one that is left out or of unknown shape.
-        outputs: shape of each output.
+    A fused multiply-add counts as two; a bias is not counted. Of other ops 0. Of inputs and outputs
+    the shape is given; None for one that is left out or of unknown shape.
     """
     first = inputs[0] if inputs else None
     result = outputs[0] if outputs else None
     kind = node.op_type
+    at = _CONVOLUTIONS.get(kind, 1)
+    weights = inputs[at] if at < len(inputs) else None
     if first is not None and kind in _RECURRENT:  # which of its outputs is wanted is all one
-        weights, recurrent = inputs[1], inputs[2]
+        recurrent = inputs[2]
         if weights is None or recurrent is None:
             return 0.0
         return 2.0 * first[0] * first[1] * (prod(weights) + prod(recurrent))
@@ -49,15 +43,13 @@ def flops(
         return 2.0 * prod(result) * first[-1]
     if kind == "Gemm":
         return 2.0 * prod(result) * first[0 if _attribute(node, "transA") else 1]
-    if kind in _CONVOLUTIONS:
-        weights = inputs[_CONVOLUTIONS[kind]]
-        return 0.0 if weights is None else 2.0 * prod(result) * prod(weights[1:])
-    if kind == "ConvTranspose":
-        weights = inputs[1]
-        return 0.0 if weights is None else 2.0 * prod(first) * prod(weights[1:])
+    if kind in _CONVOLUTIONS and weights is not None:
+        return 2.0 * prod(result) * prod(weights[1:])
+    if kind == "ConvTranspose" and weights is not None:
+        return 2.0 * prod(first) * prod(weights[1:])
     if kind == "Attention":
         # With a cache, the keys are those of the output, of which this step's are a part.
-        keys = outputs[1] if len(outputs) > 1 and outputs[1] is not None else inputs[1]
+        keys = outputs[1] if len(outputs) > 1 and outputs[1] is not None else weights
         return 0.0 if keys is None else 2.0 * keys[-2] * (prod(first) + prod(result))
     if kind == "Einsum":
         return _einsum(node, inputs)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placeto.extraction.pytorch.inputs import without_noise
-from placeto.extraction.pytorch.loss import loss_targets, total_loss
+from placeto.extraction.pytorch.inputs import Call, without_noise
+from placeto.extraction.source import unknown
 from placeto.extraction.user_code import raised_at
 from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from torch import Tensor, fx
     from torch._subclasses import FakeTensorMode
 
-    from placeto.extraction.pytorch.inputs import Call
-
 PARAMETER, BUFFER, CONSTANT, INPUT = "parameter", "buffer", "constant", "input"
+_KINDS = {"PARAMETER": PARAMETER, "BUFFER": BUFFER, "CONSTANT_TENSOR": CONSTANT}
+_LOSSES = ("auto", "crossentropy", "mse")
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
         call: a module and its arguments, all of them in `mode`.
         mode: without data.
         training: whether to differentiate; the module's own mode is set likewise.
-        loss: see `loss_targets`.
-        where: what to call the source in messages.
+        loss: `crossentropy` (classes along the last dimension), `mse`, or `auto`: the cross-entropy
+            of an output of two dimensions and more than one class, the mean square of others.
+        where: the source, in messages.
 
     Raises:
         PlacetoError: torch cannot export it, or there is nothing to train on.
@@ -61,59 +63,32 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
     import torch
 
     call.module.train(training)
+    targets: list[Tensor | None] = []
     try:
         with mode, without_noise(), torch.set_grad_enabled(training):
-            return _captured(call, mode, training, loss, where)
+            if training:
+                targets = _targets(call.module(*call.args, **call.kwargs), loss, where)
+            graph, sources = _exported(call, targets, training)
     except RuntimeError as error:
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise PlacetoError(
             f"{where}: torch.export cannot capture the module: {line}{raised_at(error)}"
         ) from error
-
-
-def _captured(call: Call, mode: FakeTensorMode, training: bool, loss: str, where: str) -> Captured:
-    import torch
-
-    targets = []
-    if training:
-        targets = loss_targets(call.module(*call.args, **call.kwargs), loss, where)
-    args = (call.args, call.kwargs, targets)
-    exported = torch.export.export(_step_class()(call.module, training), args, strict=False)
-    leaves = iter(torch.utils._pytree.tree_leaves(args))
-    sources: list[tuple[str, str]] = []
-    tensors: list[Tensor] = []
-    others: dict[int, Any] = {}
-    for position, spec in enumerate(exported.graph_signature.input_specs):
-        kind = {"PARAMETER": PARAMETER, "BUFFER": BUFFER, "CONSTANT_TENSOR": CONSTANT}.get(
-            spec.kind.name, INPUT
-        )
-        name = (spec.target or spec.arg.name).removeprefix("model.")
-        if kind == INPUT:
-            value = next(leaves)
-        elif spec.target in exported.constants:
-            value = exported.constants[spec.target]
-        else:
-            value = exported.state_dict[spec.target]
-        if isinstance(value, torch.Tensor):
-            sources.append((kind, name))
-            tensors.append(value)
-        else:
-            others[position] = value
-    graph = _joint(_runner(exported.graph_module, others), tensors, training)
-    if sparse := next(filter(_is_sparse, graph.nodes), None):
-        raise PlacetoError(
-            f"{where}: {sparse} makes a sparse tensor, whose size is not known before it is "
-            "computed; make it dense, such as an embedding with sparse=False"
-        )
-    if branch := next(filter(_is_branch, graph.nodes), None):
-        raise PlacetoError(
-            f"{where}: {branch.target} runs a part of the step or not, or again and again, as its "
-            "values have it; a step has a fixed list of ops: write it without"
-        )
-    output = next(node for node in graph.nodes if node.op == "output")
-    results = output.args[0]
+    for node in graph.nodes:
+        made = node.meta.get("val")
+        if isinstance(made, torch.Tensor) and made.layout != torch.strided:
+            raise PlacetoError(
+                f"{where}: {node} makes a sparse tensor, whose size is not known before it is "
+                "computed; make it dense, such as an embedding with sparse=False"
+            )
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            raise PlacetoError(
+                f"{where}: {node.target} runs a part of the step or not, or again and again, as "
+                "its values have it; a step has a fixed list of ops: write it without"
+            )
     if not training:
         return Captured(graph, tuple(sources), {}, None)
+    results = next(node for node in graph.nodes if node.op == "output").args[0]
     gradients = {
         name: gradient
         for (kind, name), gradient in zip(sources, results[-len(sources) :], strict=True)
@@ -122,59 +97,112 @@ def _captured(call: Call, mode: FakeTensorMode, training: bool, loss: str, where
     return Captured(graph, tuple(sources), gradients, results[-len(sources) - 1])
 
 
-def _is_sparse(node: fx.Node) -> bool:
+def _targets(outputs: Any, choice: str, where: str) -> list[Tensor | None]:
+    """What each output is compared with: class numbers, a tensor like it, or None for a loss."""
     import torch
 
-    made = node.meta.get("val")
-    return isinstance(made, torch.Tensor) and made.layout != torch.strided
+    if choice not in _LOSSES:
+        raise unknown(where, f"loss={choice} is unknown", "losses", _LOSSES)
+    tensors = _loss_inputs(outputs)
+    if not tensors:
+        raise PlacetoError(
+            f"{where}: the module returns no floating-point tensor that depends on a parameter; "
+            "there is nothing to train on (?inference=true extracts it as it is)"
+        )
+    targets: list[Tensor | None] = []
+    for tensor in tensors:
+        if tensor.dim() == 0:
+            targets.append(None)
+        elif choice == "crossentropy" and tensor.dim() == 1:
+            raise PlacetoError(
+                f"{where}: loss=crossentropy of an output of shape {tuple(tensor.shape)}; it needs "
+                "classes along the last of two or more dimensions"
+            )
+        elif choice == "crossentropy" or (
+            choice == "auto" and tensor.dim() == 2 and tensor.shape[1] > 1
+        ):
+            targets.append(torch.zeros(tensor.shape[:-1], dtype=torch.int64, device=tensor.device))
+        else:
+            targets.append(torch.zeros_like(tensor, requires_grad=False))
+    return targets
 
 
-def _is_branch(node: fx.Node) -> bool:
+def _loss_inputs(outputs: Any) -> list[Tensor]:
+    """The tensors of a module's outputs that are trained on.
+
+    An output called `loss`, as Hugging Face's models return it, is the only one.
+    """
     import torch
 
-    return isinstance(node.target, torch._ops.HigherOrderOperator)
+    named = outputs.get("loss") if hasattr(outputs, "get") else getattr(outputs, "loss", None)
+    if isinstance(named, torch.Tensor) and named.dim() == 0:
+        return [named]
+    leaves = torch.utils._pytree.tree_leaves(outputs)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
 
 
-def _step_class() -> type[Any]:
+def _total_loss(outputs: Any, targets: list[Tensor | None]) -> Tensor:
+    from torch.nn import functional
+
+    parts = []
+    for tensor, target in zip(_loss_inputs(outputs), targets, strict=True):
+        if target is None:
+            parts.append(tensor)
+        elif target.dtype.is_floating_point or target.dtype.is_complex:
+            parts.append(functional.mse_loss(tensor, target))
+        else:
+            parts.append(functional.cross_entropy(tensor.flatten(0, -2), target.flatten()))
+    return functools.reduce(operator.add, parts)
+
+
+def _exported(
+    call: Call, targets: list[Tensor | None], training: bool
+) -> tuple[fx.Graph, list[tuple[str, str]]]:
+    """The graph of a call, differentiated or not, and the sources of its placeholders."""
     import torch
 
     class Step(torch.nn.Module):
         """A module, and the loss of what it returns; the module's paths begin with `model`."""
 
-        def __init__(self, model: torch.nn.Module, with_loss: bool) -> None:
+        def __init__(self) -> None:
             super().__init__()
-            self.model = model
-            self.with_loss = with_loss
+            self.model = call.module
 
         def forward(
             self, args: Sequence[Any], kwargs: Mapping[str, Any], targets: list[Tensor | None]
         ) -> Any:
             outputs = self.model(*args, **kwargs)
-            return total_loss(outputs, targets) if self.with_loss else outputs
+            return _total_loss(outputs, targets) if training else outputs
 
-    return Step
-
-
-def _runner(module: fx.GraphModule, others: Mapping[int, Any]) -> Callable[..., Any]:
-    """The exported graph as a function of its tensors, node by node so that their meta is kept."""
-    from torch.fx import Interpreter
+    args = (call.args, call.kwargs, targets)
+    exported = torch.export.export(Step(), args, strict=False)
+    leaves = iter(torch.utils._pytree.tree_leaves(args))
+    arguments: list[Any] = []
+    sources: list[tuple[str, str]] = []
+    for spec in exported.graph_signature.input_specs:
+        kind = _KINDS.get(spec.kind.name, INPUT)
+        if kind == INPUT:
+            arguments.append(next(leaves))
+        elif spec.target in exported.constants:
+            arguments.append(exported.constants[spec.target])
+        else:
+            arguments.append(exported.state_dict[spec.target])
+        if isinstance(arguments[-1], torch.Tensor):
+            sources.append((kind, (spec.target or spec.arg.name).removeprefix("model.")))
 
     def run(*tensors: Tensor) -> Any:
         rest = iter(tensors)
-        count = len(tensors) + len(others)
-        arguments = [others[at] if at in others else next(rest) for at in range(count)]
-        return Interpreter(module).run(*arguments)
+        given = [next(rest) if isinstance(each, torch.Tensor) else each for each in arguments]
+        # Node by node, so that their meta is kept.
+        return torch.fx.Interpreter(exported.graph_module).run(*given)
 
-    return run
+    tensors = [each for each in arguments if isinstance(each, torch.Tensor)]
+    return _joint(run, tensors, training), sources
 
 
 def _joint(run: Callable[..., Any], tensors: Sequence[Tensor], training: bool) -> fx.Graph:
     import torch
-    from functorch.compile import (  # type: ignore[import-untyped]
-        aot_function,
-        default_partition,
-        nop,
-    )
+    from functorch import compile as aot  # type: ignore[import-untyped]
 
     kept: list[fx.GraphModule] = []
 
@@ -183,12 +211,11 @@ def _joint(run: Callable[..., Any], tensors: Sequence[Tensor], training: bool) -
         return module
 
     def partition(module: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-        kept.append(module)
-        return default_partition(module, *args, **kwargs)
+        return aot.default_partition(keep(module), *args, **kwargs)
 
     with torch.fx.traceback.preserve_node_meta():
         if training:
-            aot_function(run, nop, nop, partition_fn=partition)(*tensors)
+            aot.aot_function(run, aot.nop, aot.nop, partition_fn=partition)(*tensors)
         else:
-            aot_function(run, keep)(*tensors)
+            aot.aot_function(run, keep)(*tensors)
     return kept[0].graph

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from torch import Tensor, nn
     from torch._subclasses import FakeTensorMode
 
@@ -24,13 +24,7 @@ _SHAPE = re.compile(r"(\d+(?:x\d+)*)(?::(\w+))?")
 
 @dataclass(frozen=True)
 class Call:
-    """A module and the arguments of its `forward`, all of them without data.
-
-    Attributes:
-        module: in training mode or not, as it was made.
-        args: positional arguments.
-        kwargs: keyword arguments.
-    """
+    """A module and the arguments of its `forward`, all of them without data."""
 
     module: nn.Module
     args: tuple[Any, ...]
@@ -39,7 +33,7 @@ class Call:
 
 def make_call(
     make: Callable[[], Any], inputs: str, mode: FakeTensorMode, where: str
-) -> tuple[Call, tuple[str, ...]]:
+) -> tuple[Call, list[str]]:
     """Calls a user's function so that the tensors which it makes take no memory.
 
     The function returns a module, or a module and its inputs: a tensor, a tuple of positional
@@ -51,7 +45,7 @@ def make_call(
         inputs: shapes of the inputs, where the function returns the module alone:
             `32x3x224x224`, several separated by commas, `8x128:int64` for another type.
         mode: that the tensors are to belong to.
-        where: what to call the source in messages.
+        where: the source, in messages.
 
     Returns:
         The call, and warnings.
@@ -60,15 +54,22 @@ def make_call(
         PlacetoError: something else was returned, or there are no inputs.
     """
     import torch
+    from torch._subclasses import fake_tensor as fake
 
-    warnings: tuple[str, ...] = ()
+    said: list[str] = []
     try:
         with mode, without_noise():
             made = make()
     except RuntimeError as error:
-        if not _needs_values(error):
+        needs_values = (
+            fake.DataDependentOutputException
+            | fake.DynamicOutputShapeException
+            | fake.UnsupportedFakeTensorException
+            | fake.UnsupportedOperatorException
+        )
+        if not (isinstance(error, needs_values) or ".numpy() is not supported" in str(error)):
             raise
-        warnings = ("the module was made with real weights, since its making reads values",)
+        said.append("the module was made with real weights, since its making reads values")
         made = make()
     module, *rest = made if isinstance(made, tuple) else (made,)
     if not isinstance(module, torch.nn.Module) or len(rest) > 1:
@@ -85,28 +86,15 @@ def make_call(
         )
     given = rest[0] if rest else _of_shapes(inputs, mode, where)
     known: Fakes = {}
-    _make_fake(module, mode, known)
+    for part in module.modules():
+        for name, tensor in [*part._parameters.items(), *part._buffers.items()]:
+            if tensor is not None:
+                # Not into the dicts: recurrent layers have a list of their weights besides.
+                setattr(part, name, _fake(tensor, mode, known))
     given = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: _fake(t, mode, known), given)
     if isinstance(given, dict):
-        return Call(module, (), given), warnings
-    return Call(module, given if isinstance(given, tuple) else (given,)), warnings
-
-
-def _needs_values(error: RuntimeError) -> bool:
-    from torch._subclasses.fake_tensor import (
-        DataDependentOutputException,
-        DynamicOutputShapeException,
-        UnsupportedFakeTensorException,
-        UnsupportedOperatorException,
-    )
-
-    return ".numpy() is not supported" in str(error) or isinstance(
-        error,
-        DataDependentOutputException
-        | DynamicOutputShapeException
-        | UnsupportedFakeTensorException
-        | UnsupportedOperatorException,
-    )
+        return Call(module, (), given), said
+    return Call(module, given if isinstance(given, tuple) else (given,)), said
 
 
 def _of_shapes(inputs: str, mode: FakeTensorMode, where: str) -> tuple[Tensor, ...]:
@@ -123,14 +111,6 @@ def _of_shapes(inputs: str, mode: FakeTensorMode, where: str) -> tuple[Tensor, .
         with mode:
             tensors.append(torch.zeros([int(size) for size in match[1].split("x")], dtype=dtype))
     return tuple(tensors)
-
-
-def _make_fake(module: nn.Module, mode: FakeTensorMode, known: Fakes) -> None:
-    for part in module.modules():
-        for name, tensor in [*part._parameters.items(), *part._buffers.items()]:
-            if tensor is not None:
-                # Not into the dicts: recurrent layers have a list of their weights besides.
-                setattr(part, name, _fake(tensor, mode, known))
 
 
 def _fake(tensor: Tensor, mode: FakeTensorMode, known: Fakes) -> Tensor:
@@ -153,8 +133,6 @@ def _fake(tensor: Tensor, mode: FakeTensorMode, known: Fakes) -> Tensor:
 @contextlib.contextmanager
 def without_noise() -> Iterator[None]:
     """A context in which torch keeps to itself what an error or a warning of placeto's says."""
-    import warnings
-
     log = logging.getLogger("torch._subclasses.fake_tensor")
     disabled, log.disabled = log.disabled, True
     try:

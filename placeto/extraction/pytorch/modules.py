@@ -8,35 +8,21 @@ it made (a residual connection): its inputs would be on another device than what
 them. All other modules only pass tensors on, and the modules inside of them may be apart.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 from scipy.cluster.hierarchy import DisjointSet
 
-from placeto.extraction.pytorch.capture import BUFFER
-from placeto.extraction.pytorch.ops import (
-    BACKWARD,
-    FORWARD,
-    GRADIENTS,
-    STATE,
-    UPDATE,
-    forward_of,
-)
+from placeto.extraction.pytorch.capture import BUFFER, PARAMETER
+from placeto.extraction.pytorch.ops import BACKWARD, FORWARD, GRADIENTS, STATE, UPDATE, Op
 from placeto.grouping.disjoint_sets import shared_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from placeto.extraction.pytorch.ops import Op
+from placeto.support.arrays import Ints
 
 
 def colocation_keys(
     ops: Sequence[Op], owners: Mapping[str, Sequence[str]], paths: Iterable[str], *, whole: bool
-) -> NDArray[np.int64]:
+) -> Ints:
     """(num_ops,) keys of ops that must share a device, from 0 in order of appearance; -1 for none.
 
     A parameter shares one with the ops that read it where its owner computes, and with its update.
@@ -48,31 +34,25 @@ def colocation_keys(
         whole: whether ops share a device too that compute inside of one whole module.
     """
     joined = DisjointSet(range(len(ops)))
-    _join_parameters(ops, owners, joined)
+    for number, op in enumerate(ops):
+        for source, _ in op.inputs:
+            if ops[source].phase == PARAMETER and (
+                op.phase == UPDATE or not _was_given(op.path, owners[ops[source].name])
+            ):
+                joined.merge(source, number)
     if whole:
         _join_modules(ops, _whole_modules(ops, owners, set(paths)), joined)
     return shared_keys(np.array([joined[number] for number in range(len(ops))]))
 
 
-def _join_parameters(
-    ops: Sequence[Op], owners: Mapping[str, Sequence[str]], joined: DisjointSet
-) -> None:
-    for number, op in enumerate(ops):
-        for source, _ in op.inputs:
-            if ops[source].phase == "parameter" and (
-                op.phase == UPDATE or not _was_given(op.path, owners[ops[source].name])
-            ):
-                joined.merge(source, number)
-
-
 def _was_given(path: str | None, owners: Sequence[str]) -> bool:
     # A module inside of the owner has its parameter as an argument, which can be moved.
-    return path is not None and all(path != owner and inside(path, owner) for owner in owners)
+    return all(path != owner and _inside(path, owner) for owner in owners)
 
 
-def inside(path: str, module: str) -> bool:
-    """Whether a module is another one or inside of it."""
-    return module == "" or path == module or path.startswith(f"{module}.")
+def _inside(path: str | None, module: str) -> bool:
+    """Whether what has a path is in a module or inside of it."""
+    return path is not None and (module in ("", path) or path.startswith(f"{module}."))
 
 
 def _whole_modules(
@@ -86,20 +66,15 @@ def _whole_modules(
     whole = {path for path in paths if path and (path not in parents or path in held)}
     for op in ops:
         if op.phase == FORWARD and op.path and len(op.inputs) > 1:
-            where = [_made_inside(ops[source], op.path) for source, _ in op.inputs]
+            where = [_inside(ops[source].path, op.path) for source, _ in op.inputs]
             if not all(where):
                 whole.add(op.path)
     outermost = {}
     for path in paths:
-        parts = path.split(".")
-        around = (".".join(parts[: end + 1]) for end in range(len(parts)))
+        around = accumulate(path.split("."), "{}.{}".format)
         outermost[path] = next((each for each in around if each in whole), "")
     # A model with no module inside of it is whole as any other.
     return {path: unit for path, unit in outermost.items() if unit or not parents}
-
-
-def _made_inside(op: Op, module: str) -> bool:
-    return op.path is not None and inside(op.path, module)
 
 
 def _join_modules(ops: Sequence[Op], unit: Mapping[str, str], joined: DisjointSet) -> None:
@@ -128,10 +103,9 @@ def _join_backward(ops: Sequence[Op], joined: DisjointSet, fixed: list[bool]) ->
     for number, op in enumerate(ops):
         for source, _ in op.inputs:
             reader.setdefault(source, number)
-    for number in reversed(range(len(ops))):
-        op = ops[number]
+    for number, op in reversed(list(enumerate(ops))):
         if op.phase == BACKWARD and not fixed[number]:
-            name = forward_of(op).removeprefix(GRADIENTS)
+            name = op.forward_name.removeprefix(GRADIENTS)
             partner = by_name.get(name, reader.get(number, number))
             if fixed[partner]:
                 joined.merge(partner, number)

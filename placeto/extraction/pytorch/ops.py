@@ -11,7 +11,7 @@ from placeto.extraction.pytorch import work
 from placeto.extraction.pytorch.capture import BUFFER, PARAMETER, Captured
 
 if TYPE_CHECKING:
-    from torch import Tensor, fx
+    from torch import fx
 
 GRADIENTS = "gradients/"
 FORWARD, BACKWARD, UPDATE = "forward", "backward", "update"
@@ -49,6 +49,11 @@ class Op:
     moved_bytes: float = 0.0
     param_bytes: int = 0
 
+    @property
+    def forward_name(self) -> str:
+        """The name of a backward op without its own part: `gradients/` and its forward op."""
+        return self.name.rpartition("/")[0]
+
 
 def list_ops(
     captured: Captured, names: Mapping[str, Sequence[str]], optimizer: str
@@ -71,24 +76,19 @@ def list_ops(
         reader.add(node)
     kept, passes = OPTIMIZERS[optimizer]
     for parameter, gradient in captured.gradients.items():
-        state = reader.states[names[parameter][0]]
-        size = reader.ops[state].param_bytes
+        number = reader.states[names[parameter][0]]
+        state = reader.ops[number]
         update = Op(
-            name=f"{reader.ops[state].name}/{optimizer}",
+            name=f"{state.name}/{optimizer}",
             type=optimizer,
             phase=UPDATE,
-            path=reader.ops[state].path,
-            inputs=((state, 0), *reader.sources_of([gradient])),
-            moved_bytes=passes * size,
-            param_bytes=kept * size,
+            path=state.path,
+            inputs=((number, 0), *reader.sources_of([gradient])),
+            moved_bytes=passes * state.param_bytes,
+            param_bytes=kept * state.param_bytes,
         )
         reader.ops.append(update)
     return reader.ops, sorted(reader.narrow)
-
-
-def forward_of(op: Op) -> str:
-    """The name of a backward op without its own part: `gradients/` and its forward op."""
-    return op.name.rpartition("/")[0]
 
 
 class _Reader:
@@ -120,32 +120,26 @@ class _Reader:
             if node in self.sources:
                 self.number[node] = self._source_op(node)
         elif node.op != "output" and node.target is not operator.getitem:
-            if work.is_whole_view(node) and self._base(node) is not None:
+            if work.is_whole_view(node) and self.source(node) is not None:
                 return
             self.number[node] = len(self.ops)
             self.ops.append(self._op(node))
 
-    def source(self, node: fx.Node) -> tuple[int, int]:
-        """(op, port) of what a node yields."""
+    def source(self, node: fx.Node) -> tuple[int, int] | None:
+        """(op, port) of what a node yields; None for the gradient of the loss, which is no op."""
         port = 0
         while node not in self.number:
+            if not node.all_input_nodes:
+                return None
             if node.target is operator.getitem:
                 port = int(str(node.args[1]))
             node = node.all_input_nodes[0]
         return self.number[node], port
 
     def sources_of(self, nodes: Iterable[fx.Node]) -> tuple[tuple[int, int], ...]:
-        """(op, port) of what nodes yield, each once; nothing for the gradient of the loss."""
-        made = [self.source(node) for node in nodes if self._base(node) is not None]
-        return tuple(dict.fromkeys(made))
-
-    def _base(self, node: fx.Node) -> fx.Node | None:
-        # What a chain of views begins with; None for the gradient of the loss, which is no op.
-        while node not in self.number:
-            if not node.all_input_nodes:
-                return None
-            node = node.all_input_nodes[0]
-        return node
+        """(op, port) of what nodes yield, each once."""
+        made = map(self.source, nodes)
+        return tuple(dict.fromkeys(each for each in made if each is not None))
 
     def _source_op(self, node: fx.Node) -> int:
         kind, name = self.sources[node]
@@ -163,7 +157,8 @@ class _Reader:
     def _op(self, node: fx.Node) -> Op:
         tensors = work.outputs(node)
         flops = work.flops(node)
-        if flops and any(map(_is_narrow, tensors)):
+        narrow = (t for t in tensors if t is not None and t.element_size() < 4)
+        if flops and any(tensor.dtype.is_floating_point for tensor in narrow):
             self.narrow.add(work.op_type(node))
         backward = _is_backward(node)
         inputs = self.sources_of(node.all_input_nodes)
@@ -173,7 +168,7 @@ class _Reader:
         elif backward:
             # A sum of gradients has no forward op, and goes with the first that it sums up.
             first = self.ops[inputs[0][0]] if inputs else Op(f"{GRADIENTS}loss/", "", "", None)
-            path, name = first.path, f"{forward_of(first)}/{node.name}"
+            path, name = first.path, f"{first.forward_name}/{node.name}"
         return Op(
             name=name,
             type=work.op_type(node),
@@ -208,7 +203,3 @@ def _path(node: fx.Node) -> str | None:
     # A second call of a module is marked: `layer@1`.
     parts = [part.partition("@")[0] for part in path.split(".")]
     return ".".join(parts[1:]) if parts[0] == "model" else None
-
-
-def _is_narrow(tensor: Tensor | None) -> bool:
-    return tensor is not None and tensor.dtype.is_floating_point and tensor.element_size() < 4

@@ -15,8 +15,6 @@ _BAGS = frozenset({"_embedding_bag", "_embedding_bag_forward_only"})
 _VECTOR_PRODUCTS = {"mv": 0, "addmv": 1, "dot": 0, "vdot": 0}
 # A layer's passes over its weights: backward, the gradients of its input and of its weights.
 _RECURRENT = {"mkldnn_rnn_layer": 1, "mkldnn_rnn_layer_backward": 2}
-# Views that their schemas do not say are some.
-_UNMARKED_VIEWS = frozenset({"_unsafe_view"})
 
 
 def op_type(node: fx.Node) -> str:
@@ -36,14 +34,11 @@ def outputs(node: fx.Node) -> list[Tensor | None]:
 
 def is_view(node: fx.Node) -> bool:
     """Whether a node yields the memory of its first input under other strides."""
+    if op_type(node) == "_unsafe_view":  # whose schema does not say so
+        return True
     schema = getattr(node.target, "_schema", None)
-    if schema is None:
-        return False
-    marked = any(
-        argument.alias_info is not None and not argument.alias_info.is_write
-        for argument in schema.arguments
-    )
-    return marked or op_type(node) in _UNMARKED_VIEWS
+    aliases = [argument.alias_info for argument in schema.arguments] if schema is not None else []
+    return any(alias is not None and not alias.is_write for alias in aliases)
 
 
 def is_whole_view(node: fx.Node) -> bool:
@@ -51,9 +46,7 @@ def is_whole_view(node: fx.Node) -> bool:
     if not is_view(node):
         return False
     (made, *others), (base, *_) = outputs(node), outputs(node.all_input_nodes[0])
-    if made is None or base is None or others:
-        return False
-    return made.numel() >= base.numel()
+    return made is not None and base is not None and not others and made.numel() >= base.numel()
 
 
 def tensor_bytes(tensor: Tensor | None) -> int:
@@ -68,14 +61,14 @@ def moved_bytes(node: fx.Node) -> int:
     if is_view(node):
         return 0
     written = sum(map(tensor_bytes, outputs(node)))
-    inputs = node.all_input_nodes
+    rows, inputs = 0, node.all_input_nodes
     if op_type(node) in _BAGS:
         table, indices = inputs[0].meta["val"], inputs[1].meta["val"]
-        rows = int(indices.numel() * table.shape[1] * table.element_size())
-        return written + rows + sum(tensor_bytes(each.meta["val"]) for each in inputs[1:])
-    if op_type(node) in _ROWS:
-        return 2 * written + sum(tensor_bytes(each.meta["val"]) for each in inputs[1:])
-    return written + sum(tensor_bytes(tensor) for each in inputs for tensor in outputs(each))
+        rows, inputs = int(indices.numel() * table.shape[1] * table.element_size()), inputs[1:]
+    elif op_type(node) in _ROWS:
+        rows, inputs = written, inputs[1:]
+    read = sum(tensor_bytes(tensor) for each in inputs for tensor in outputs(each))
+    return written + rows + read
 
 
 def flops(node: fx.Node) -> float:
@@ -88,14 +81,12 @@ def flops(node: fx.Node) -> float:
     import torch
     from torch.utils.flop_counter import flop_registry
 
-    packet = getattr(node.target, "overloadpacket", None)
-    formula = flop_registry.get(packet)
-    if formula is None and str(packet).startswith("aten.") and "_for_cpu" in str(packet):
-        # The same attention, under the name of another device's kernel.
-        name = str(packet).removeprefix("aten.").replace("_for_cpu", "")
-        formula = flop_registry.get(getattr(torch.ops.aten, name, None))
-    args: Any = torch.fx.node.map_arg(node.args, _value)
     kind = op_type(node)
+    formula = flop_registry.get(getattr(node.target, "overloadpacket", None))
+    if formula is None and "_for_cpu" in kind:
+        # The same attention, under the name of another device's kernel.
+        formula = flop_registry.get(getattr(torch.ops.aten, kind.replace("_for_cpu", ""), None))
+    args: Any = torch.fx.node.map_arg(node.args, _value)
     if kind in _VECTOR_PRODUCTS:
         return 2.0 * int(args[_VECTOR_PRODUCTS[kind]].numel())
     if kind in _RECURRENT:

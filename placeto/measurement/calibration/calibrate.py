@@ -1,7 +1,5 @@
 """A simulator's figures from real runs: a graph with op times, a cluster with channels."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import tempfile
@@ -9,35 +7,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
+from placeto.cluster import Cluster
+from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import single_devices
-from placeto.measurement.calibration.channels import (
-    EXCHANGES,
-    ChannelFit,
-    Sample,
-    fit_channels,
-    sample_pair,
-)
-from placeto.measurement.calibration.confirm import confirm
-from placeto.measurement.calibration.exchange import Exchange
-from placeto.measurement.calibration.kinds import launch_of_kind, run_of_kind
-from placeto.measurement.calibration.launch import StepOverheads
+from placeto.measurement.calibration.channels import EXCHANGES, Exchange, Sample, fit_channels
 from placeto.measurement.calibration.machine import machine
-from placeto.measurement.calibration.profile import Profile, profile
-from placeto.measurement.effort import Effort
+from placeto.measurement.calibration.profile import (
+    KindRun,
+    Profile,
+    StepOverheads,
+    confirm,
+    fit_overheads,
+    profile,
+    run_of_kind,
+)
+from placeto.measurement.measured import Effort
+from placeto.measurement.runnable import Runnable
 from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
+from placeto.support.arrays import Floats
 from placeto.support.progress import Progress
-
-if TYPE_CHECKING:
-    from placeto.cluster import Cluster
-    from placeto.graph import ComputationGraph
-    from placeto.measurement.runnable import Runnable
-    from placeto.support.arrays import Floats
 
 _SUFFIX = "-calibrated"
 _SMALLEST = (1, 4)
@@ -45,7 +39,13 @@ _EXCHANGE_EFFORT = Effort(warm_up=5, steps=30)
 
 
 class Check(TypedDict):
-    """A graph on one device: see `Calibration.checks`."""
+    """A graph on one device; times in seconds.
+
+    `measured` is a step with all ops on the device, `kernels` what is in it, `stretch` the factor
+    that their times were multiplied by; `again` is a step that ran again when all was measured,
+    `predicted` what is predicted for it, with the overhead of a step (None where it cannot run),
+    and `tries` how often the graph was measured until both agreed, or was given up.
+    """
 
     graph: str
     device: str
@@ -65,19 +65,14 @@ class Calibration:
         cluster: the cluster with measured figures; its devices' kinds have columns in `graphs`.
         graphs: as given, but with such columns, and without the tensors of inputs.
         launches: device kind -> its overheads.
-        fits: one a channel.
-        checks: a row a graph and device: `graph`, `device`, seconds of a step with all ops on the
-            device (`measured`), of the kernels in it (`kernels`), and the factor that their times
-            were multiplied by (`stretch`); seconds of a step that ran again when all was measured
-            (`again`), what is predicted for it, with the overhead of a step (`predicted`, None
-            where it cannot run), and how often the graph was measured until both agreed, or was
-            given up (`tries`).
+        errors: (num_channels,) median relative difference between samples and fit of a channel.
+        checks: one a graph and device.
     """
 
     cluster: Cluster
     graphs: tuple[ComputationGraph, ...]
     launches: Mapping[str, StepOverheads]
-    fits: tuple[ChannelFit, ...]
+    errors: tuple[float, ...]
     checks: tuple[Check, ...]
 
 
@@ -113,107 +108,97 @@ def calibrate(
     Raises:
         PlacetoError: the cluster cannot be started, or a graph or a transfer cannot be run.
     """
-    kinds = calibrated_kinds(cluster)
     problems = [
         PlacementProblem(_known_kinds(graph, cluster), cluster, "none") for graph, _ in graphs
     ]
+    device_names = [device.name for device in cluster.devices]
+    device_kinds = [device.kind for device in cluster.devices]
     with tempfile.TemporaryDirectory() as folder, Runtime(cluster) as runtime:
 
-        def profiled(row: int) -> list[Profile]:
-            runnable = graphs[row][1]
-            return _profiles(runtime, problems[row], runnable, effort, num_traces, progress)
+        def profiled(row: int, traces: int = num_traces, again: str = "") -> list[Profile]:
+            graph, runnable = graphs[row]
+            profiles = []
+            for number, name in enumerate(device_names):
+                progress(f"running {graph.name} on {name}{again}")
+                profiles.append(profile(runtime, problems[row], runnable, number, effort, traces))
+            return profiles
 
-        first = [profiled(row) for row in range(len(problems))]
+        def seconds_again(row: int) -> list[float]:
+            return [each.step_seconds for each in profiled(row, 1, " again")]
+
+        first = [profiled(row) for row in range(len(graphs))]
         exchanges = [Exchange(cluster, *shape, Path(folder)) for shape in EXCHANGES]
-        idle_seconds = _idle(runtime, exchanges[EXCHANGES.index(_SMALLEST)], progress)
+        idle_seconds = []
+        for number, name in enumerate(device_names):
+            progress(f"running a step of nothing on {name}")
+            smallest = exchanges[EXCHANGES.index(_SMALLEST)]
+            idle = smallest.run(runtime, number, number, number, _EXCHANGE_EFFORT)
+            idle_seconds.append(idle.step_time)
 
         def sample(source: int, destination: int) -> list[Sample]:
-            names = [cluster.devices[device].name for device in (source, destination)]
-            progress(f"sending from {names[0]} to {names[1]}")
-            return sample_pair(runtime, exchanges, EXCHANGES, source, destination, _EXCHANGE_EFFORT)
+            progress(f"sending from {device_names[source]} to {device_names[destination]}")
+            return [
+                exchange.sample(runtime, source, destination, _EXCHANGE_EFFORT)
+                for exchange in exchanges
+            ]
 
-        channels, fits = fit_channels(cluster, sample)
+        channels, errors = fit_channels(cluster, sample)
         # Last, so that some time lies between.
         confirmed = [
-            confirm(
-                [device.kind for device in cluster.devices],
-                first[row],
-                partial(_again, runtime, problem, graphs[row][1], effort, progress),
-                partial(profiled, row),
-            )
-            for row, problem in enumerate(problems)
+            confirm(device_kinds, profiles, partial(seconds_again, row), partial(profiled, row))
+            for row, profiles in enumerate(first)
         ]
-    profiles = [each.profiles for each in confirmed]
-    of_kind = {
-        kind: [number for number, device in enumerate(cluster.devices) if device.kind == kind]
-        for kind in cluster.kinds
-    }
-    runs = {
-        kind: [
-            run_of_kind(problem, [each[number] for number in members], members[0])
-            for problem, each in zip(problems, profiles, strict=True)
+    prefix = cluster.name.removesuffix(_SUFFIX) + "-"
+    kinds = {kind: prefix + kind.removeprefix(prefix) for kind in cluster.kinds}
+    runs: dict[str, list[KindRun]] = {}
+    launches: dict[str, StepOverheads] = {}
+    for kind in cluster.kinds:
+        members = [number for number, other in enumerate(device_kinds) if other == kind]
+        runs[kind] = [
+            run_of_kind(problem, [profiles[number] for number in members], members[0])
+            for problem, (profiles, _, _) in zip(problems, confirmed, strict=True)
         ]
-        for kind, members in of_kind.items()
-    }
-    launches = {
-        kind: launch_of_kind(runs[kind], [idle_seconds[number] for number in members])
-        for kind, members in of_kind.items()
-    }
-    columns = {
-        kind: [each.column * each.stretch(launches[kind]) for each in runs[kind]] for kind in runs
-    }
-    found = replace(
-        cluster,
-        name=calibrated_name(cluster),
-        devices=tuple(
-            replace(
-                device,
-                kind=kinds[device.kind],
-                launch_overhead_seconds=launches[device.kind].op_overhead,
+        step_overhead = float(np.median([idle_seconds[number] for number in members]))
+        launches[kind] = fit_overheads(runs[kind], step_overhead)
+    devices = tuple(
+        replace(
+            each, kind=kinds[each.kind], launch_overhead_seconds=launches[each.kind].op_overhead
+        )
+        for each in cluster.devices
+    )
+    name, source = calibrated_name(cluster), _source(errors, launches)
+    found = replace(cluster, name=name, devices=devices, channels=channels, source=source)
+    calibrated: list[ComputationGraph] = []
+    checks: list[Check] = []
+    for row, (graph, _) in enumerate(graphs):
+        stretches = {kind: runs[kind][row].stretch(launches[kind]) for kind in runs}
+        columns = {kinds[kind]: runs[kind][row].column * stretches[kind] for kind in runs}
+        calibrated.append(_calibrated(graph, columns, num_traces))
+        problem = PlacementProblem(calibrated[row], found, "none")
+        profiles, again, tries = confirmed[row]
+        for number, predicted in enumerate(step_times(problem, single_devices(problem)).tolist()):
+            kind = device_kinds[number]
+            checks.append(
+                {
+                    "graph": graph.name,
+                    "device": device_names[number],
+                    "measured": profiles[number].step_seconds,
+                    "kernels": runs[kind][row].kernel_seconds,
+                    "stretch": stretches[kind],
+                    "again": again[number],
+                    "predicted": predicted + launches[kind].step_overhead
+                    if math.isfinite(predicted)
+                    else None,
+                    "tries": tries,
+                }
             )
-            for device in cluster.devices
-        ),
-        channels=channels,
-        source=_source(fits, launches),
-    )
-    calibrated = tuple(
-        _calibrated(graph, {kinds[kind]: columns[kind][number] for kind in columns}, num_traces)
-        for number, (graph, _) in enumerate(graphs)
-    )
-    predicted = [_predicted(graph, found) for graph in calibrated]
-    return Calibration(
-        cluster=found,
-        graphs=calibrated,
-        launches={kinds[kind]: launch for kind, launch in launches.items()},
-        fits=fits,
-        checks=tuple(
-            {
-                "graph": problem.graph.name,
-                "device": device.name,
-                "measured": profiles[row][number].step_seconds,
-                "kernels": runs[device.kind][row].kernel_seconds,
-                "stretch": runs[device.kind][row].stretch(launches[device.kind]),
-                "again": confirmed[row].again[number],
-                "predicted": predicted[row][number] + launches[device.kind].step_overhead
-                if math.isfinite(predicted[row][number])
-                else None,
-                "tries": confirmed[row].tries,
-            }
-            for row, problem in enumerate(problems)
-            for number, device in enumerate(cluster.devices)
-        ),
-    )
+    measured = {kinds[kind]: launch for kind, launch in launches.items()}
+    return Calibration(found, tuple(calibrated), measured, errors, tuple(checks))
 
 
 def calibrated_name(cluster: Cluster) -> str:
     """What the cluster is called once it is measured."""
     return cluster.name.removesuffix(_SUFFIX) + _SUFFIX
-
-
-def calibrated_kinds(cluster: Cluster) -> dict[str, str]:
-    """Device kind -> what the kind is called that was measured."""
-    prefix = cluster.name.removesuffix(_SUFFIX) + "-"
-    return {kind: prefix + kind.removeprefix(prefix) for kind in cluster.kinds}
 
 
 def without_inputs(graph: ComputationGraph) -> ComputationGraph:
@@ -229,53 +214,6 @@ def without_inputs(graph: ComputationGraph) -> ComputationGraph:
         edge_tensor=numbers[graph.edge_tensor[edges]],
         edge_consumer=graph.edge_consumer[edges],
     )
-
-
-def _profiles(
-    runtime: Runtime,
-    problem: PlacementProblem,
-    runnable: Runnable,
-    effort: Effort,
-    num_traces: int,
-    progress: Progress,
-) -> list[Profile]:
-    """One a device."""
-    profiles = []
-    for number, device in enumerate(problem.cluster.devices):
-        progress(f"running {problem.graph.name} on {device.name}")
-        profiles.append(profile(runtime, problem, runnable, number, effort, num_traces))
-    return profiles
-
-
-def _again(
-    runtime: Runtime,
-    problem: PlacementProblem,
-    runnable: Runnable,
-    effort: Effort,
-    progress: Progress,
-) -> list[float]:
-    """Seconds of a step on each device."""
-    seconds = []
-    for number, device in enumerate(problem.cluster.devices):
-        progress(f"running {problem.graph.name} on {device.name} again")
-        seconds.append(profile(runtime, problem, runnable, number, effort, 1).step_seconds)
-    return seconds
-
-
-def _predicted(graph: ComputationGraph, cluster: Cluster) -> list[float]:
-    """Simulated seconds of a step on each device; infinite where it cannot run."""
-    problem = PlacementProblem(graph, cluster, "none")
-    return [float(seconds) for seconds in step_times(problem, single_devices(problem))]
-
-
-def _idle(runtime: Runtime, exchange: Exchange, progress: Progress) -> list[float]:
-    """Seconds of a step of nothing on each device."""
-    seconds = []
-    for number, device in enumerate(runtime.cluster.devices):
-        progress(f"running a step of nothing on {device.name}")
-        measurement = exchange.run(runtime, number, number, number, _EXCHANGE_EFFORT)
-        seconds.append(measurement.step_time)
-    return seconds
 
 
 def _known_kinds(graph: ComputationGraph, cluster: Cluster) -> ComputationGraph:
@@ -301,12 +239,10 @@ def _calibrated(
     )
 
 
-def _source(fits: Sequence[ChannelFit], launches: Mapping[str, StepOverheads]) -> str:
+def _source(errors: Sequence[float], launches: Mapping[str, StepOverheads]) -> str:
     here = machine()
     versions = ", ".join(f"{name} {text}" for name, text in here["versions"].items())
-    error = (
-        f"; the channels' fit is {np.median([fit.error for fit in fits]):.0%} off" if fits else ""
-    )
+    error = f"; the channels' fit is {np.median(errors):.0%} off" if errors else ""
     steps = max(launch.step_overhead for launch in launches.values())
     return (
         f"{_measured_by()} on {here['processor']}, {here['cores']} cores ({versions}): launch "

@@ -1,23 +1,17 @@
 """The files of a calibration."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from placeto.cluster import save_cluster
 from placeto.graph import save_graph
+from placeto.measurement.calibration.calibrate import Calibration
+from placeto.measurement.runnable import Runnable
 from placeto.support.errors import PlacetoError
-
-if TYPE_CHECKING:
-    from placeto.measurement.calibration.calibrate import Calibration
-    from placeto.measurement.runnable import Runnable
-
 
 _GRAPH = ".json.gz"
 
@@ -33,15 +27,8 @@ def save_calibration(
 ) -> list[Path]:
     """Writes the cluster file, and each graph with its GraphDef beside it.
 
-    All files are written before the first of them gets its name; the cluster file is the last.
-
-    Args:
-        calibration: what was measured.
-        runnables: one a graph of it.
-        folder: made if it is not there.
-
-    Returns:
-        The cluster file and the graph files.
+    All files are written before the first of them gets its name; the cluster file is the last. The
+    folder is made if it is not there. Returned are the cluster file and the graph files.
 
     Raises:
         PlacetoError: they cannot be written.

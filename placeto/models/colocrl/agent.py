@@ -1,17 +1,13 @@
 """ColocRL's agent (Mirhoseini et al. 2017, arXiv:1706.04972)."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from placeto.models.choices import entropy
+from placeto.models.agent import Wanted
 from placeto.models.colocrl.network import ColocRLPolicy, ColocRLShape
-from placeto.models.colocrl.settings import ColocRLConfig
+from placeto.models.network import entropy
 from placeto.models.one_shot import OneShotAgent, Shots
-from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator
 from placeto.support.arrays import Ints
 
 
@@ -23,35 +19,21 @@ class ColocRLAgent(OneShotAgent[Tensor]):
 
     network: ColocRLPolicy
 
-    def __init__(
-        self, problems: Sequence[PlacementProblem], config: ColocRLConfig, evaluate: Evaluator
-    ) -> None:
-        super().__init__(problems, config, evaluate)
-        problem = self.problem
-        self.network = ColocRLPolicy(
-            ColocRLShape(
-                num_groups=problem.num_groups,
-                num_types=self.attributes.types.shape[1],
-                num_devices=problem.num_devices,
-                width=config.width,
-            )
-        )
-        self._allowed = torch.from_numpy(problem.allowed[problem.group_order])[:, None]
+    def _policy(self, **sizes: int) -> ColocRLPolicy:
+        return ColocRLPolicy(ColocRLShape(num_groups=self.problem.num_groups, **sizes))
 
-    def draw(
-        self, rng: np.random.Generator, episodes: int, part: slice, greedy: bool
-    ) -> tuple[Tensor, Ints]:
+    def draw(self, wanted: Wanted, rng: np.random.Generator) -> tuple[Tensor, Ints]:
         """Draws a device for each group."""
         problem = self.problem
-        shape = (problem.num_groups, episodes, problem.num_devices)
-        noise = (np.zeros(shape) if greedy else rng.gumbel(size=shape))[:, part]
+        noise = wanted.noise(rng, problem.num_groups, wanted.episodes, problem.num_devices)
         x = self.network.embed(self.attributes)
-        chosen = self.network.placer.draw(x, self._allowed, torch.from_numpy(noise))
+        luck = torch.from_numpy(noise[:, wanted.part])
+        chosen = self.network.placer.draw(x, self._allowed[:, None], luck)
         return chosen, chosen.numpy().T[:, problem.group_position]
 
     def terms(self, index: int, played: Shots[Tensor], part: slice) -> tuple[Tensor, Tensor]:
         """Of all devices together; the entropy of one on average."""
         chosen = played.choices[:, part]
         x = self.network.embed(self.attributes)
-        log = self.network.placer(x, self._allowed, chosen)
+        log = self.network.placer(x, self._allowed[:, None], chosen)
         return log.gather(2, chosen[:, :, None]).sum(dim=(0, 2)), entropy(log).mean(dim=0)

@@ -2,27 +2,20 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
-from placeto.models.attributes import OUTPUTS, Attributes
 from placeto.models.network import Network
+from placeto.models.one_shot import OUTPUTS, Attributes
 from placeto.models.seq2seq import Seq2Seq
 from placeto.models.settings import OneShotNetworkConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColocRLShape(OneShotNetworkConfig):
-    """What shape the policy has: that of one problem.
-
-    Attributes:
-        num_groups: how many groups it places.
-        num_types: how many types of ops there are in them.
-        num_devices: how many devices it chooses from.
-    """
+    """What shape the policy has: that of one problem."""
 
     num_groups: int
-    num_types: int
+    num_types: int  # of ops
     num_devices: int
 
 
@@ -36,7 +29,6 @@ class ColocRLPolicy(Network):
 
     agent = "colocrl"
     shape = ColocRLShape
-    config: ColocRLShape
 
     def __init__(self, config: ColocRLShape) -> None:
         super().__init__(config)
@@ -46,8 +38,5 @@ class ColocRLPolicy(Network):
 
     def embed(self, groups: Attributes) -> Tensor:
         """(num_groups, 1, inputs) embeddings of the groups, in the order of the attributes."""
-        dtype = self.types.weight.dtype
-        shares = torch.from_numpy(groups.types / groups.types.sum(axis=1, keepdims=True))
-        others = (groups.outputs, groups.parents, groups.parents.T)
-        known = torch.cat([torch.from_numpy(other).to(dtype) for other in others], dim=-1)
-        return torch.cat([self.types(shares.to(dtype)), known], dim=-1)[:, None]
+        others = groups.outputs, groups.parents, groups.parents.T
+        return groups.embedded(self.types, *others)[:, None]

@@ -1,6 +1,5 @@
 """The hierarchical planner's agent (Mirhoseini et al., ICLR 2018)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,28 +8,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from placeto.models.choices import entropy
+from placeto.models.agent import Wanted
 from placeto.models.hierarchical.network import HierarchicalPolicy, HierarchicalShape
 from placeto.models.hierarchical.settings import HierarchicalConfig
+from placeto.models.network import entropy
 from placeto.models.one_shot import OneShotAgent, Shots
-from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator
 from placeto.support.arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """Some groupings, and the devices of their clusters.
-
-    Attributes:
-        cluster: (episodes, num_groups) of each group, groups in topological order.
-        devices: (clusters, episodes) of each cluster.
-    """
+    """Some groupings, and the devices of their clusters."""
 
     AXES: ClassVar = {"cluster": 0, "devices": 1}  # along which the episodes are
 
-    cluster: Tensor
-    devices: Tensor
+    cluster: Tensor  # (episodes, num_groups) of each group, groups in topological order
+    devices: Tensor  # (clusters, episodes) of each cluster
 
 
 class HierarchicalAgent(OneShotAgent[Clustering]):
@@ -44,44 +37,26 @@ class HierarchicalAgent(OneShotAgent[Clustering]):
     """
 
     network: HierarchicalPolicy
+    _config: HierarchicalConfig
 
-    def __init__(
-        self, problems: Sequence[PlacementProblem], config: HierarchicalConfig, evaluate: Evaluator
-    ) -> None:
-        super().__init__(problems, config, evaluate)
-        problem = self.problem
-        self._clusters = min(config.clusters, problem.num_groups)
-        self.network = HierarchicalPolicy(
-            HierarchicalShape(
-                num_types=self.attributes.types.shape[1],
-                num_devices=problem.num_devices,
-                width=config.width,
-                clusters=self._clusters,
-            )
-        )
-        self._allowed = torch.from_numpy(problem.allowed[problem.group_order])
-        seconds = np.where(problem.allowed, problem.group_seconds, np.inf)
-        self._fastest: Ints = seconds.argmin(axis=1)
+    def _policy(self, **sizes: int) -> HierarchicalPolicy:
+        self._clusters = min(self._config.clusters, self.problem.num_groups)
+        return HierarchicalPolicy(HierarchicalShape(clusters=self._clusters, **sizes))
 
     @torch.no_grad()
-    def draw(
-        self, rng: np.random.Generator, episodes: int, part: slice, greedy: bool
-    ) -> tuple[Clustering, Ints]:
+    def draw(self, wanted: Wanted, rng: np.random.Generator) -> tuple[Clustering, Ints]:
         """Draws a cluster for each group, then a device for each cluster."""
-        problem = self.problem
-        sizes = (
-            (episodes, problem.num_groups, self._clusters),
-            (self._clusters, episodes, problem.num_devices),
-        )
-        lots, luck = (
-            torch.from_numpy(np.zeros(size) if greedy else rng.gumbel(size=size)) for size in sizes
-        )
-        cluster = (self.network.grouper(self.attributes) + lots[part]).argmax(dim=-1)
+        problem, part = self.problem, wanted.part
+        lots = wanted.noise(rng, wanted.episodes, problem.num_groups, self._clusters)[part]
+        luck = wanted.noise(rng, self._clusters, wanted.episodes, problem.num_devices)[:, part]
+        logits = self.network.grouper(self.attributes) + torch.from_numpy(lots)
+        cluster = logits.argmax(dim=-1)
         x = self.network.embed(self.attributes, cluster)
-        devices = self.network.placer.draw(x, self._may(cluster), luck[:, part])
-        wanted = devices.T.gather(1, cluster).numpy()[:, problem.group_position]
-        may = problem.allowed[np.arange(problem.num_groups), wanted]
-        return Clustering(cluster, devices), np.where(may, wanted, self._fastest)
+        devices = self.network.placer.draw(x, self._may(cluster), torch.from_numpy(luck))
+        placed: Ints = devices.T.gather(1, cluster).numpy()[:, problem.group_position]
+        may = problem.allowed[np.arange(problem.num_groups), placed]
+        fastest = np.where(problem.allowed, problem.group_seconds, np.inf).argmin(axis=1)
+        return Clustering(cluster, devices), np.where(may, placed, fastest)
 
     def terms(self, index: int, played: Shots[Clustering], part: slice) -> tuple[Tensor, Tensor]:
         """Of all clusters and devices together; the entropy of one choice on average."""

@@ -6,10 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from placeto.models.attributes import NEIGHBOURS, OUTPUTS, Attributes
 from placeto.models.hierarchical.settings import HierarchicalNetworkConfig
-from placeto.models.layers import mlp
-from placeto.models.network import Network
+from placeto.models.network import Network, mlp
+from placeto.models.one_shot import NEIGHBOURS, OUTPUTS, Attributes
 from placeto.models.seq2seq import Seq2Seq
 
 # What the grouper's logits are multiplied with, and what that of a group's home is raised by. Where
@@ -21,14 +20,9 @@ HOME = 8.0
 
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalShape(HierarchicalNetworkConfig):
-    """What shape the policy has: that of one problem.
+    """What shape the policy has: that of one problem."""
 
-    Attributes:
-        num_types: how many types of ops there are in the problem.
-        num_devices: how many devices it chooses from.
-    """
-
-    num_types: int
+    num_types: int  # of ops
     num_devices: int
 
 
@@ -51,11 +45,8 @@ class Grouper(nn.Module):
 
     def forward(self, groups: Attributes) -> Tensor:
         """Scores the clusters for every group."""
-        dtype = self.types.weight.dtype
-        shares = torch.from_numpy(groups.types / groups.types.sum(axis=1, keepdims=True))
-        others = (groups.outputs, groups.places)
-        known = torch.cat([torch.from_numpy(other).to(dtype) for other in others], dim=-1)
-        logits: Tensor = self.network(torch.cat([self.types(shares.to(dtype)), known], dim=-1))
+        x = groups.embedded(self.types, groups.outputs, groups.places)
+        logits: Tensor = self.network(x)
         home = torch.arange(len(logits)) * logits.shape[1] // len(logits)
         return SHARPNESS * logits + HOME * F.one_hot(home, logits.shape[1])
 
@@ -86,11 +77,12 @@ class HierarchicalPolicy(Network):
         Returns:
             (clusters, batch, inputs).
         """
-        dtype = self.grouper.types.weight.dtype
-        member = F.one_hot(cluster, self.config.clusters).to(dtype)
-        parents = torch.from_numpy(groups.parents).to(dtype)
-        own = [torch.from_numpy(each).to(dtype) for each in (groups.types, groups.outputs)]
-        sums = member.transpose(1, 2) @ torch.cat(own, dim=-1)
+        types, outputs, parents = (
+            torch.from_numpy(each).to(self.grouper.types.weight.dtype)
+            for each in (groups.types, groups.outputs, groups.parents)
+        )
+        member = F.one_hot(cluster, self.config.clusters).to(types.dtype)
+        sums = member.transpose(1, 2) @ torch.cat([types, outputs], dim=-1)
         above = (member.transpose(1, 2) @ parents @ member).clamp(max=1)
         rows = torch.cat([sums, above, above.transpose(1, 2)], dim=-1)
         return (rows / (rows.amax(dim=-1, keepdim=True) + 1)).transpose(0, 1)

@@ -1,8 +1,9 @@
-"""The agent: problems of any size, on any devices, with one network."""
+"""The agent: problems of any size, on any devices, with one network; and what it imitates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, partial
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,45 +12,33 @@ from torch import Tensor
 from placeto.envs.features.groups import GroupGraph, group_graph
 from placeto.envs.features.pairs import GroupIndex, group_index
 from placeto.heuristics.initial import single_devices
-from placeto.models.agent import ALL, Teacher, Visit
-from placeto.models.choices import entropy
-from placeto.models.placeto.lessons import disturbed, relabelled
+from placeto.models.agent import Agent, Teacher, Visit, Wanted, joined
+from placeto.models.network import entropy
 from placeto.models.placeto.network import PlacetoPolicy
-from placeto.models.placeto.play import NOT_FORCED, CompiledPolicy, Sweeps, play
+from placeto.models.placeto.play import CompiledPolicy, Sweeps, play
 from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator, simulate_many
-from placeto.support.arrays import Floats, Ints
+from placeto.simulation import Evaluator, simulate_many, step_times
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.threads import one_thread_an_operation
 
 STATES_AT_ONCE = 1024
+MOST_BLOCKS = 8
+SAME = 1e-9
+KIND = attrgetter("kind", "memory_bytes", "launch_overhead_seconds")  # of devices that are alike
 
 
-@dataclass(frozen=True, eq=False)
-class _Prepared:
-    """A problem, and what does not change while it is trained on."""
+class _Task(NamedTuple):
+    """What of a problem does not change while it is trained on."""
 
     problem: PlacementProblem
-
-    @cached_property
-    def graph(self) -> GroupGraph:
-        return group_graph(self.problem)
-
-    @cached_property
-    def group_index(self) -> GroupIndex:
-        return group_index(self.problem)
-
-    @cached_property
-    def single(self) -> Ints:
-        """(num_groups,) the best device for all groups."""
-        singles = single_devices(self.problem)
-        outcomes = simulate_many(self.problem, singles)
-        best: Ints = singles[np.lexsort((outcomes.step_time, ~outcomes.feasible))[0]]
-        return best
+    graph: GroupGraph
+    group_index: GroupIndex
+    single: Ints  # (num_groups,) the best device for all groups
 
 
-class PlacetoAgent:
+class PlacetoAgent(Agent[Sweeps]):
     """Sweeps over the groups, each step of which chooses a device by the present schedule.
 
     Args:
@@ -62,6 +51,8 @@ class PlacetoAgent:
         PlacetoError: another evaluator.
     """
 
+    network: PlacetoPolicy
+
     def __init__(
         self,
         problems: Sequence[PlacementProblem],
@@ -73,33 +64,27 @@ class PlacetoAgent:
             raise PlacetoError(
                 "placeto reads simulated schedules; it cannot be trained on measured step times"
             )
+        self._problems = problems
         self._config = config
         self._teacher = teacher
-        self._tasks = [_Prepared(problem) for problem in problems]
-        self._taught: dict[int, Ints] = {}
-        self._lessons: dict[tuple[int, int], Sweeps] = {}
-        shape = PlacetoNetworkConfig(**config.part(PlacetoNetworkConfig))
-        self.network = PlacetoPolicy(shape)
+        self._play = partial(play, memory_penalty=config.memory_penalty)
+        # Made when they are first needed, and kept.
+        self._task = cache(self._made_ready)
+        self._taught = cache(self._imitated)
+        self._lesson = cache(self._prepared)
+        self.network = PlacetoPolicy(PlacetoNetworkConfig(**config.part(PlacetoNetworkConfig)))
 
     def roll_out(
-        self,
-        index: int,
-        rng: np.random.Generator,
-        *,
-        episodes: int,
-        part: slice = ALL,
-        greedy: bool = False,
-        start: Ints | None = None,
-        visit: Visit | None = None,
+        self, wanted: Wanted, rng: np.random.Generator, visit: Visit | None = None
     ) -> Sweeps:
         """Goes through the groups, from one device; see `sweeps.play`."""
-        task = self._tasks[index]
+        task = self._task(wanted.problem)
         problem = task.problem
-        first = task.single if start is None else start
-        shape = (self._config.sweeps * problem.num_groups, episodes, problem.num_devices)
-        noise = np.zeros(shape) if greedy else rng.gumbel(size=shape)
-        noise = np.ascontiguousarray(noise[:, part])
-        played = self._play(task, np.tile(first, (noise.shape[1], 1)), noise)
+        start = task.single if wanted.start is None else wanted.start
+        steps = self._config.sweeps * problem.num_groups
+        noise = wanted.noise(rng, steps, wanted.episodes, problem.num_devices)[:, wanted.part]
+        starts = np.tile(start, (noise.shape[1], 1))
+        played = self._play(problem, self._guide(task), starts, np.ascontiguousarray(noise))
         if visit is not None:
             visit(played.best, simulate_many(problem, played.best))
         return played
@@ -107,44 +92,15 @@ class PlacetoAgent:
     def lesson(self, index: int, number: int, progress: float) -> Sweeps | None:
         """Episodes that end in the teacher's placement: from one device, and from near to it.
 
-        What is seen on the way depends on no policy, so a lesson is prepared once and kept.
-
-        Args:
-            index: which problem.
-            number: which of its lessons, from 0; after the last comes the first again.
-            progress: how much of the run is over, from 0 to 1.
+        What is seen on the way depends on no policy, so a lesson is prepared once and kept. After
+        the last comes the first again.
 
         Returns:
             The episodes; None without a teacher, and once the share that imitates is over.
         """
         if self._teacher is None or progress >= self._config.imitation:
             return None
-        number %= self._config.lessons
-        if (index, number) not in self._lessons:
-            self._lessons[index, number] = self._prepared(index, number)
-        return self._lessons[index, number]
-
-    def _prepared(self, index: int, number: int) -> Sweeps:
-        task = self._tasks[index]
-        problem = task.problem
-        if index not in self._taught:
-            assert self._teacher is not None
-            first = int(np.bincount(task.single).argmax())
-            self._taught[index] = relabelled(problem, self._teacher(problem), first)
-        taught = self._taught[index]
-        rng = np.random.default_rng([self._config.seed, index, number])
-        near = [disturbed(problem, taught, rng) for _ in range(self._config.disturbed_lessons)]
-        quiet = np.zeros((problem.num_groups, 1, problem.num_devices))
-        return _joined(
-            self._play(task, task.single[None], quiet, forced=taught[None]),
-            self._play(
-                task,
-                np.stack(near),
-                np.repeat(quiet, len(near), axis=1),
-                decided=True,
-                forced=np.tile(taught, (len(near), 1)),
-            ),
-        )
+        return self._lesson(index, number % self._config.lessons)
 
     def states_at_once(self, index: int) -> int:
         """So many that the arrays of a layer stay in the caches."""
@@ -152,50 +108,85 @@ class PlacetoAgent:
 
     def terms(self, index: int, played: Sweeps, part: slice) -> tuple[Tensor, Tensor]:
         """Of the device that each step chose."""
-        task = self._tasks[index]
         pairs, groups, choices, actions = (
             torch.from_numpy(values).flatten(0, 1)[part]
             for values in (played.pairs, played.groups, played.open, played.actions)
         )
         episodes = played.actions.shape[1]
         current = torch.from_numpy(played.current).repeat_interleave(episodes)[part]
-        table = self.network.embed(task.graph)
+        table = self.network.embed(self._task(index).graph)
         log = self.network(pairs, groups, table[current], choices).log_softmax(dim=-1)
         return log.gather(1, actions[:, None]).squeeze(1), entropy(log)
 
-    def _play(
-        self,
-        task: _Prepared,
-        start: Ints,
-        noise: Floats,
-        *,
-        decided: bool = False,
-        forced: Ints = NOT_FORCED,
-    ) -> Sweeps:
+    def _made_ready(self, index: int) -> _Task:
+        problem = self._problems[index]
+        singles = single_devices(problem)
+        outcomes = simulate_many(problem, singles)
+        single = singles[np.lexsort((outcomes.step_time, ~outcomes.feasible))[0]]
+        return _Task(problem, group_graph(problem), group_index(problem), single)
+
+    def _imitated(self, index: int) -> Ints:
+        """(num_groups,) the teacher's placement, with like devices in one order."""
+        assert self._teacher is not None
+        task = self._task(index)
+        first = int(np.bincount(task.single).argmax())
+        return relabelled(task.problem, self._teacher(task.problem), first)
+
+    def _prepared(self, index: int, number: int) -> Sweeps:
+        task, taught = self._task(index), self._taught(index)
+        problem = task.problem
+        rng = np.random.default_rng([self._config.seed, index, number])
+        near = [disturbed(problem, taught, rng) for _ in range(self._config.disturbed_lessons)]
+        quiet = np.zeros((problem.num_groups, len(near), problem.num_devices))
+        alike = np.tile(taught, (len(near), 1))
+        guide, single = self._guide(task), task.single[None]
+        far = self._play(problem, guide, single, quiet[:, :1].copy(), forced=taught[None])
+        others = self._play(problem, guide, np.stack(near), quiet, decided=True, forced=alike)
+        lesson: Sweeps = joined([far, others])
+        return lesson
+
+    def _guide(self, task: _Task) -> CompiledPolicy:
         with torch.inference_mode(), one_thread_an_operation():
-            table = self.network.embed(task.graph).numpy()
-        guide = CompiledPolicy(task.group_index, self.network.weights(), table)
-        return play(
-            task.problem,
-            guide,
-            start,
-            noise,
-            memory_penalty=self._config.memory_penalty,
-            decided=decided,
-            forced=forced,
-        )
+            return self.network.ready(task.graph, task.group_index)
 
 
-def _joined(first: Sweeps, second: Sweeps) -> Sweeps:
-    """The episodes of both, which go through the same groups."""
-    return replace(
-        first,
-        **{
-            name: np.concatenate([getattr(first, name), getattr(second, name)], axis=1)
-            for name in ("pairs", "groups", "open", "actions", "rewards")
-        },
-        **{
-            name: np.concatenate([getattr(first, name), getattr(second, name)])
-            for name in ("devices", "step_time", "best", "best_cost", "simulated")
-        },
-    )
+def relabelled(problem: PlacementProblem, devices: Ints, first: int) -> Ints:
+    """The placement with devices that are alike swapped, so that they come up in one order.
+
+    Which of several like devices a search took first is chance, and nothing to imitate. Along the
+    topological order the device `first` comes up before those like it, then the others by number.
+
+    Args:
+        problem: what is placed.
+        devices: (num_groups,) a placement.
+        first: a device.
+
+    Returns:
+        (num_groups,) devices; as they were if the swap would change the step time (their channels
+        differ) or give a group a device that it may not be on.
+    """
+    kinds = [KIND(device) for device in problem.cluster.devices]
+    free = sorted(range(problem.num_devices), key=lambda device: (device != first, device))
+    label: dict[int, int] = {}
+    for device in devices[problem.group_order].tolist():
+        if device not in label:
+            label[device] = next(other for other in free if kinds[other] == kinds[device])
+            free.remove(label[device])
+    swapped = np.array([label[device] for device in devices.tolist()])
+    if not problem.allowed[np.arange(len(swapped)), swapped].all():
+        return devices
+    before, after = step_times(problem, np.stack([devices, swapped]))
+    return swapped if abs(after - before) <= SAME * before else devices
+
+
+def disturbed(problem: PlacementProblem, devices: Ints, rng: np.random.Generator) -> Ints:
+    """The placement with up to `MOST_BLOCKS` runs along the topological order moved elsewhere."""
+    result = devices.copy()
+    order, groups = problem.group_order, problem.num_groups
+    for _ in range(rng.integers(1, MOST_BLOCKS + 1)):
+        length = int(max(groups / 2, 1) ** rng.random())
+        begin = rng.integers(groups)
+        block = order[begin : begin + length]
+        device = int(rng.integers(problem.num_devices))
+        result[block] = np.where(problem.allowed[block, device], device, result[block])
+    return result

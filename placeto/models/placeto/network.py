@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from placeto.envs.features.groups import GROUP_ATTRIBUTES, GroupGraph, group_graph
-from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, group_index
-from placeto.models.choices import masked
-from placeto.models.network import Network
+from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, GroupIndex, group_index
+from placeto.models.network import Network, masked
 from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.placeto.scoring import Weights, weights_of
 from placeto.models.placeto.settings import PlacetoNetworkConfig
@@ -118,8 +117,11 @@ class PlacetoPolicy(Network):
 
     def guide(self, problem: PlacementProblem) -> CompiledPolicy:
         """The policy made ready for a problem; a copy."""
-        table = self.embed(group_graph(problem)).detach().numpy()
-        return CompiledPolicy(group_index(problem), self.weights(), table)
+        return self.ready(group_graph(problem), group_index(problem))
+
+    def ready(self, graph: GroupGraph, index: GroupIndex) -> CompiledPolicy:
+        """Likewise, for the problem that these were read off."""
+        return CompiledPolicy(index, self.weights(), self.embed(graph).detach().numpy())
 
     def weights(self) -> Weights:
         """What compiled code scores with; a copy."""

@@ -16,14 +16,13 @@ from placeto.envs.features.pairs import (
     busy_profile,
     observe,
 )
+from placeto.models.agent import Played
 from placeto.models.placeto.scoring import Weights, score
 from placeto.objective import penalised
 from placeto.problem import PlacementProblem
-from placeto.simulation.compiled import Buffers, Compiled
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.run import read
-from placeto.simulation.state import OPS, begin, borrowed, view
+from placeto.simulation.state import OPS, Buffers, Compiled, begin, borrowed, read, view
 from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.jit import inner, njit
 
@@ -38,65 +37,37 @@ class CompiledPolicy(NamedTuple):
     table: Features  # (num_groups, embedding)
 
 
-class Told(NamedTuple):
-    """What is played; see `play`."""
+class Filled(NamedTuple):
+    """What playing fills in; see `Sweeps`. What is seen is empty if it is not wanted."""
 
-    current: Ints  # (steps,) the groups as they are visited
-    noise: Floats  # (steps, episodes, num_devices)
-    penalty: float  # s, of a GiB over a device's memory
-    decided: bool  # whether all groups count as visited from the beginning
-    forced: Ints  # (episodes, num_groups), or empty
-
-
-class Played(NamedTuple):
-    """What playing fills in; `pairs`, `groups` and `open` are empty if they are not wanted."""
-
-    devices: Ints  # (episodes, num_groups) the first placements; changed into the last
+    devices: Ints  # the first placements; changed into the last
     pairs: Features
     groups: Features
     open: Bools
-    actions: Ints  # (steps, episodes)
+    actions: Ints
     costs: Floats  # (steps + 1, episodes) s
-    best: Ints  # (episodes, num_groups)
-    step_time: Floats  # (episodes,) s
-    simulated: Ints  # (episodes,) raised by the placements simulated
+    best: Ints
+    step_time: Floats
+    simulated: Ints  # raised by the placements simulated
 
 
 @dataclass(frozen=True, eq=False)
-class Sweeps:
-    """What happened in `episodes` episodes of `steps` steps.
+class Sweeps(Played):
+    """What happened in some episodes; the reward is the fall of the cost, relative to the first."""
 
-    Attributes:
-        pairs: (steps, episodes, num_devices, PAIR_FEATURES) what was seen of each device.
-        groups: (steps, episodes, GROUP_FEATURES) what was seen of the group.
-        open: (steps, episodes, num_devices) which devices could be chosen.
-        current: (steps,) the groups.
-        actions: (steps, episodes) their devices.
-        rewards: (steps, episodes) fall of the penalised step time, relative to the first one.
-        devices: (episodes, num_groups) the last placements.
-        step_time: (episodes,) seconds of these.
-        best: (episodes, num_groups) the placements with the least penalised step time on the way.
-        best_cost: (episodes,) that of these, in seconds.
-        simulated: (episodes,) how many placements were simulated.
-    """
-
-    # Along which axis the episodes of an array are. What is not named is the same for all.
     AXES: ClassVar = {
-        **dict.fromkeys(("pairs", "groups", "open", "actions", "rewards"), 1),
-        **dict.fromkeys(("devices", "step_time", "best", "best_cost", "simulated"), 0),
+        **Played.AXES,
+        **dict.fromkeys(("pairs", "groups", "open", "actions"), 1),
+        **dict.fromkeys(("best", "simulated"), 0),
     }
 
-    pairs: Features
-    groups: Features
-    open: Bools
-    current: Ints
-    actions: Ints
-    rewards: Floats
-    devices: Ints
-    step_time: Floats
-    best: Ints
-    best_cost: Floats
-    simulated: Ints
+    current: Ints  # (steps,) the groups
+    pairs: Features  # (steps, episodes, num_devices, PAIR_FEATURES) what was seen of each device
+    groups: Features  # (steps, episodes, GROUP_FEATURES) what was seen of the group
+    open: Bools  # (steps, episodes, num_devices) which devices could be chosen
+    actions: Ints  # (steps, episodes) the devices chosen
+    best: Ints  # (episodes, num_groups) the placements of `best_cost`
+    simulated: Ints  # (episodes,) how many placements were simulated
 
     @property
     def unreported(self) -> int:
@@ -134,26 +105,26 @@ def play(
     steps, episodes, num_devices = noise.shape
     current = np.tile(problem.group_order, steps // problem.num_groups)
     kept = steps if remember else 0
-    pairs = np.empty((kept, episodes, num_devices, PAIR_FEATURES), dtype=np.float32)
-    groups = np.empty((kept, episodes, GROUP_FEATURES), dtype=np.float32)
-    open_to = np.empty((kept, episodes, num_devices), dtype=np.bool_)
-    actions = np.empty((steps, episodes), dtype=np.int64)
-    costs = np.empty((steps + 1, episodes))
     devices = np.array(start, dtype=np.int64)
-    best = devices.copy()
-    step_time = np.empty(episodes)
-    simulated = np.zeros(episodes, dtype=np.int64)
+    filled = Filled(
+        devices,
+        pairs=np.empty((kept, episodes, num_devices, PAIR_FEATURES), dtype=np.float32),
+        groups=np.empty((kept, episodes, GROUP_FEATURES), dtype=np.float32),
+        open=np.empty((kept, episodes, num_devices), dtype=np.bool_),
+        actions=np.empty((steps, episodes), dtype=np.int64),
+        costs=np.empty((steps + 1, episodes)),
+        best=devices.copy(),
+        step_time=np.empty(episodes),
+        simulated=np.zeros(episodes, dtype=np.int64),
+    )
+    told = current, noise, float(memory_penalty), decided, forced
     reduction = compiled(problem)
     with borrowed(reduction, get_num_threads()) as states:
-        told = Told(current, noise, memory_penalty, decided, forced)
-        played = Played(
-            devices, pairs, groups, open_to, actions, costs, best, step_time, simulated
-        )  # fmt: skip
         count = min(len(states[0]), episodes)
 
         def run(state: int) -> None:
             first, last = state * episodes // count, (state + 1) * episodes // count
-            _sweep(reduction.compiled, *guide, told, states, played, state, first, last)
+            _sweep(reduction.compiled, guide, told, states, filled, state, first, last)
 
         # In threads of Python's: what runs over numba's has to be compiled once more for that.
         with ThreadPoolExecutor(max(count - 1, 1)) as pool:
@@ -161,24 +132,15 @@ def play(
             run(0)
             for other in others:
                 other.result()
+    found = filled._asdict()
+    costs = found.pop("costs")
     scale = np.where(np.isfinite(costs[0]) & (costs[0] > 0), costs[0], 1.0)
-    return Sweeps(
-        pairs=pairs,
-        groups=groups,
-        open=open_to,
-        current=current,
-        actions=actions,
-        rewards=(costs[:-1] - costs[1:]) / scale,
-        devices=devices,
-        step_time=step_time,
-        best=best,
-        best_cost=costs.min(axis=0),
-        simulated=simulated,
-    )
+    rewards = (costs[:-1] - costs[1:]) / scale
+    return Sweeps(current=current, rewards=rewards, best_cost=costs.min(axis=0), **found)
 
 
 @inner(cache=True)
-def _alike(x: Features, device: int, other: int) -> bool:  # pragma: no cover
+def _alike(x: Features, device: int, other: int) -> bool:
     for feature in range(x.shape[1]):  # noqa: SIM110, numba's `all` needs a generator
         if x[device, feature] != x[other, feature]:
             return False
@@ -186,7 +148,7 @@ def _alike(x: Features, device: int, other: int) -> bool:  # pragma: no cover
 
 
 @inner(cache=True)
-def distinct(x: Features, allowed: Bools, choices: Bools) -> None:  # pragma: no cover
+def distinct(x: Features, allowed: Bools, choices: Bools) -> None:
     """Of devices that nothing tells apart only the first is a choice.
 
     Where several are idle, the chance to go to one of them would be split, and each less likely
@@ -205,7 +167,7 @@ def distinct(x: Features, allowed: Bools, choices: Bools) -> None:  # pragma: no
 
 
 @inner(cache=True)
-def prefer(x: Features, device: int, choices: Bools) -> None:  # pragma: no cover
+def prefer(x: Features, device: int, choices: Bools) -> None:
     """Makes a device the choice among those that nothing tells apart from it."""
     for other in range(len(x)):
         if _alike(x, other, device):
@@ -215,19 +177,18 @@ def prefer(x: Features, device: int, choices: Bools) -> None:  # pragma: no cove
 @njit(cache=True, nogil=True)
 def _sweep(
     c: Compiled,
-    w: GroupIndex,
-    n: Weights,
-    table: Features,
-    told: Told,
+    guide: CompiledPolicy,
+    told: tuple[Ints, Floats, float, bool, Ints],
     states: Buffers,
-    played: Played,
+    filled: Filled,
     state: int,
     first: int,
     last: int,
-) -> None:  # pragma: no cover
-    """Plays episodes one after the other, with the buffers of one state."""
+) -> None:
+    """Plays episodes one after the other, with the buffers of one state; for `told` see `play`."""
+    w, n, table = guide
     current, noise, penalty, decided, forced = told
-    devices, pairs, groups, open_to, actions, costs, best, step_time, simulated = played
+    devices, pairs, groups, open_to, actions, costs, best, step_time, simulated = filled
     ints, longs, reals = states
     num_devices = len(c.device_kind)
     num_groups = devices.shape[1]

@@ -65,7 +65,7 @@ def embedding_of(arrays: Mapping[str, Features], graph: GroupGraph, rounds: int)
 @inner(cache=True, fastmath=True)
 def score(
     n: Weights, x: Features, y: Features, z: Features, allowed: Bools, logits: Floats
-) -> None:  # pragma: no cover
+) -> None:
     """Scores the devices for one group.
 
     Args:

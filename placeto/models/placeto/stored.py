@@ -1,4 +1,4 @@
-"""Stored policies of Placeto's, read without torch."""
+"""Policies of Placeto's, read and checked without torch."""
 
 from pathlib import Path
 
@@ -42,7 +42,18 @@ def check(stored: StoredPolicy) -> None:
                 f"{source}: the policy's {name} is {value!r}, expected a whole number from 1 to "
                 f"{LARGEST}"
             )
-    expected = _shapes(shape["hidden"], shape["embedding"], shape["width"])
+    hidden, embedding, width = (shape[name] for name in ("hidden", "embedding", "width"))
+    expected: dict[str, tuple[int, ...]] = {"last.weight": (1, hidden)}
+    for name, rows, columns in (
+        ("enter", width, GROUP_ATTRIBUTES),
+        ("down", width, width + 1),
+        ("up", width, width + 1),
+        ("mix", width, 3 * width),
+        ("leave", embedding, width),
+        ("first", hidden, 2 * PAIR_FEATURES + GROUP_FEATURES + embedding),
+        ("second", hidden, hidden),
+    ):
+        expected |= {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
     found = {name: array.shape for name, array in stored.arrays.items()}
     if found != expected:
         wrong = sorted(
@@ -52,20 +63,3 @@ def check(stored: StoredPolicy) -> None:
     for name, array in stored.arrays.items():
         if array.dtype != np.float32 or not np.isfinite(array).all():
             raise PlacetoError(f"{source}: weights that are not finite 32-bit floats: {name}")
-
-
-def _shapes(hidden: int, embedding: int, width: int) -> dict[str, tuple[int, ...]]:
-    inputs = 2 * PAIR_FEATURES + GROUP_FEATURES + embedding
-    linear = {
-        "enter": (width, GROUP_ATTRIBUTES),
-        "down": (width, width + 1),
-        "up": (width, width + 1),
-        "mix": (width, 3 * width),
-        "leave": (embedding, width),
-        "first": (hidden, inputs),
-        "second": (hidden, hidden),
-    }
-    shapes: dict[str, tuple[int, ...]] = {"last.weight": (1, hidden)}
-    for name, shape in linear.items():
-        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    return shapes

@@ -6,21 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from placeto.envs.features import num_node_features, present_device
-from placeto.models.layers import mlp
-from placeto.models.network import Network
-from placeto.models.placeto_2019.messages import Rounds, Sweep
-from placeto.models.placeto_2019.pooling import Pools
+from placeto.models.network import Network, mlp
+from placeto.models.placeto_2019.messages import Pools, Rounds, Sweep
 from placeto.models.placeto_2019.settings import Placeto2019NetworkConfig
 from placeto.models.placeto_2019.structure import DIRECTIONS, Structure
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placeto2019Shape(Placeto2019NetworkConfig):
-    """What shape a policy has.
-
-    Attributes:
-        num_devices: how many devices it chooses from.
-    """
+    """What shape a policy has."""
 
     num_devices: int
 
@@ -59,15 +53,12 @@ class GraphReader(Network):
         self.summary_width = embedding * (pools + 1)
 
     def read(self, features: Tensor, current: Tensor, graph: Structure) -> Tensor:
-        """Reads a batch of states of one problem.
+        """(batch, summary_width) what is read of a batch of states of one problem.
 
         Args:
             features: (batch, num_groups, num_features) as `features.node_features` makes them.
             current: (batch,) the group whose device is chosen.
-            graph: the structure of the problem that all states of the batch are of.
-
-        Returns:
-            (batch, summary_width).
+            graph: of the problem.
         """
         x = self.embed(features, graph)
         if self.config.pooling == "partition":
@@ -87,12 +78,7 @@ class GraphReader(Network):
 
 
 class Placeto2019Policy(GraphReader):
-    """Scores every device for the current group: a softmax over devices follows.
-
-    Shapes:
-        inputs: features (batch, num_groups, num_features), current (batch,)
-        output: (batch, num_devices) logits
-    """
+    """Scores every device for the current group: a softmax over devices follows."""
 
     def __init__(self, config: Placeto2019Shape) -> None:
         super().__init__(config)

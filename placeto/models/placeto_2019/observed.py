@@ -1,7 +1,6 @@
 """Placeto's networks on the observations of `DevicePlacement-v0`, for any RL library."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from placeto.models.layers import mlp
+from placeto.models.network import mlp
 from placeto.models.placeto_2019.network import GraphReader, Placeto2019Policy, Placeto2019Shape
 from placeto.models.placeto_2019.structure import Structure, structure_of_edges
 
@@ -56,15 +55,7 @@ class ObservedPolicy(nn.Module):
 
 
 def read_observations(reader: GraphReader, observations: Observations) -> Tensor:
-    """What a reader makes of observations.
-
-    Args:
-        reader: for as many devices as the environment has.
-        observations: see `ObservedPolicy`.
-
-    Returns:
-        (*batch, reader.summary_width).
-    """
+    """(*batch, reader.summary_width) what a reader makes of `ObservedPolicy`'s observations."""
     batch, flat = _flattened(observations)
     return _read(reader, flat).view(*batch, -1)
 
@@ -109,10 +100,8 @@ def _structure(graph: bytes, device: torch.device) -> Structure:
 
 
 def _moved(value: Any, device: torch.device) -> Any:
-    """Tensors, tuples of them, and dataclasses of these, on a device."""
+    """Tensors, and tuples of them, on a device."""
     if isinstance(value, Tensor):
         return value.to(device)
-    if isinstance(value, tuple):
-        return tuple(_moved(part, device) for part in value)
-    parts = {field.name: _moved(getattr(value, field.name), device) for field in fields(value)}
-    return replace(value, **parts)
+    parts = [_moved(part, device) for part in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

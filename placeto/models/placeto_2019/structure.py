@@ -1,7 +1,6 @@
 """What of a problem a policy reads besides the node features."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,36 +14,22 @@ from placeto.support.errors import PlacetoError
 DIRECTIONS = 2
 
 
-@dataclass(frozen=True, eq=False)
-class Links:
-    """Who hears whom: hearers in rows, each with the senders whose mean it hears.
+class Links(NamedTuple):
+    """Who hears whom: hearers in rows, each with the senders whose mean it hears."""
 
-    Attributes:
-        senders: (num_links,) numbers of the senders, those of one hearer together.
-        first: (num_hearers,) where those of each hearer begin.
-        weights: (num_links,) 1 over the number of its hearer's senders.
-    """
-
-    senders: Tensor
-    first: Tensor
-    weights: Tensor
+    senders: Tensor  # (num_links,) their numbers, those of one hearer together
+    first: Tensor  # (num_hearers,) where those of each hearer begin
+    weights: Tensor  # (num_links,) 1 over the number of its hearer's senders
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
-    """Groups whose longest path from a source, in one direction, has the same length.
+class Level(NamedTuple):
+    """Groups whose longest path from a source, in one direction, has the same length."""
 
-    Attributes:
-        groups: (n,) their numbers.
-        links: n hearers; the senders are groups of earlier levels.
-    """
-
-    groups: Tensor
-    links: Links
+    groups: Tensor  # (n,) their numbers
+    links: Links  # n hearers; the senders are groups of earlier levels
 
 
-@dataclass(frozen=True, eq=False)
-class Structure:
+class Structure(NamedTuple):
     """A problem's group graph as the policy reads it.
 
     Group v is numbered v where messages pass from parents to children, and num_groups + v where
@@ -60,7 +45,7 @@ class Structure:
 
     links: Links
     heard: Tensor
-    levels: Sequence[Sequence[Level]]
+    levels: tuple[tuple[Level, ...], ...]
     relatives: Tensor
 
 

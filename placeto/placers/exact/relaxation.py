@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from placeto.bounds.memory import group_parameters, least_memory
+from placeto.bounds.memory import least_memory
 from placeto.problem import PlacementProblem
-from placeto.support.arrays import Bools, Floats, Ints
+from placeto.support.arrays import Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
 
@@ -50,8 +50,8 @@ def relaxation_of(problem: PlacementProblem) -> Relaxation:
     order = graph.topological_order
     number = np.empty(graph.num_ops, dtype=np.int64)
     number[order] = np.arange(graph.num_ops)
-    op_group = p.op_group[order]
-    seconds = np.where(allowed[op_group], p.op_seconds[order], np.inf)
+    op_group = problem.op_group[order]
+    seconds = np.where(allowed[op_group], problem.op_seconds[order], np.inf)
     held = seconds + np.where(seconds > 0, p.launch_overhead, 0.0)
     group_held = np.zeros(allowed.shape)
     np.add.at(group_held, op_group, held)
@@ -63,7 +63,9 @@ def relaxation_of(problem: PlacementProblem) -> Relaxation:
     reader_start, readers = compressed(
         len(sent), np.searchsorted(sent, graph.edge_tensor[leaves]), consumer[leaves]
     )
-    parameters = group_parameters(problem)
+    parameters = problem.group_parameters
+    alike = p.channel_between[:, :, None] == p.channel_between[:, None]
+    carries = np.append(p.multicast, False)[p.channel_between]  # not from a device to itself
     return Relaxation(
         op_group=op_group,
         seconds=_with_least(seconds),
@@ -77,7 +79,7 @@ def relaxation_of(problem: PlacementProblem) -> Relaxation:
         readers=readers,
         launch_overhead=p.launch_overhead,
         channel_between=p.channel_between,
-        first_on_channel=_first_on_channel(p.channel_between, p.multicast),
+        first_on_channel=np.where(carries, alike.argmax(axis=2), np.arange(problem.num_devices)),
         bandwidth=p.bandwidth,
         latency=p.latency,
         overhead=p.overhead,
@@ -101,22 +103,9 @@ def _weights(held: Floats) -> Floats:
     return np.array([np.full(len(total), 1 / len(total)), speed / speed.sum()])
 
 
-def _first_on_channel(channel_between: Ints, multicast: Bools) -> Ints:
-    first = np.tile(np.arange(len(channel_between)), (len(channel_between), 1))
-    for source, channels in enumerate(channel_between):
-        for device in range(len(channels)):
-            if device != source and multicast[channels[device]]:
-                first[source, device] = np.argmax(channels == channels[device])
-    return first
-
-
 @njit(cache=True, parallel=True)
-def bounds(r: Relaxation, many: Ints) -> tuple[Floats, Ints]:  # pragma: no cover
-    """Bounds for all completions of partial placements.
-
-    Args:
-        r: the problem.
-        many: (batch, num_groups) devices, `UNPLACED` for groups that are to be placed yet.
+def bounds(r: Relaxation, many: Ints) -> tuple[Floats, Ints]:
+    """Bounds for all completions of partial placements, `UNPLACED` where groups are to be placed.
 
     Returns:
         (batch,) seconds that no completion's step time is below, but for rounding, and (batch,)
@@ -131,7 +120,7 @@ def bounds(r: Relaxation, many: Ints) -> tuple[Floats, Ints]:  # pragma: no cove
 
 
 @inner(cache=True)
-def _least_excess(r: Relaxation, devices: Ints) -> int:  # pragma: no cover
+def _least_excess(r: Relaxation, devices: Ints) -> int:
     total = 0
     for device in range(len(r.memory_limit)):
         parameters = running = 0
@@ -144,7 +133,7 @@ def _least_excess(r: Relaxation, devices: Ints) -> int:  # pragma: no cover
 
 
 @inner(cache=True)
-def _least_seconds(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
+def _least_seconds(r: Relaxation, devices: Ints) -> float:
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     op_group, producer, consumer, edge_bytes = r.op_group, r.producer, r.consumer, r.edge_bytes
     channel_between, bandwidth, latency = r.channel_between, r.bandwidth, r.latency
@@ -172,17 +161,14 @@ def _least_seconds(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
     for edge in range(num_edges - 1, -1, -1):
         op = producer[edge]
         after[op] = max(after[op], between[edge] + after[consumer[edge]])
-    longest = (head + after).max()
-    longest = max(longest, _work(r, devices))
-    order, tail = np.arange(num_ops), after - seconds
-    longest = max(longest, _one_at_a_time(r, order, where, held, head, tail))
-    backwards = np.arange(num_ops - 1, -1, -1)
-    longest = max(longest, _one_at_a_time(r, backwards, where, held, head, tail))
+    longest, tail = max((head + after).max(), _work(r, devices)), after - seconds
+    for order in (np.arange(num_ops), np.arange(num_ops - 1, -1, -1)):
+        longest = max(longest, _one_at_a_time(r, order, where, held, head, tail))
     return max(longest, _transfers(r, where, head + seconds, after))
 
 
 @inner(cache=True)
-def _work(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
+def _work(r: Relaxation, devices: Ints) -> float:
     """Weighted work of the devices; of an unplaced group, where it weighs least."""
     most = 0.0
     for number in range(len(r.weights)):
@@ -198,7 +184,7 @@ def _work(r: Relaxation, devices: Ints) -> float:  # pragma: no cover
 @inner(cache=True)
 def _one_at_a_time(
     r: Relaxation, order: Ints, where: Ints, held: Floats, head: Floats, tail: Floats
-) -> float:  # pragma: no cover
+) -> float:
     """Any ops of one device: the least head, all their work, the least tail.
 
     Taken for the first ops of `order` on each device, as many as are worst.
@@ -219,9 +205,7 @@ def _one_at_a_time(
 
 
 @inner(cache=True)
-def _transfers(
-    r: Relaxation, where: Ints, finish: Floats, after: Floats
-) -> float:  # pragma: no cover
+def _transfers(r: Relaxation, where: Ints, finish: Floats, after: Floats) -> float:
     """All transfers of one channel: the least head, all their seconds, the least tail."""
     count = len(r.bandwidth)
     work = -r.overhead  # the last transfer's lies beyond its arrival

@@ -1,6 +1,6 @@
 """Where a step's time goes on each device: what it computes, and why it stands still."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,10 +33,7 @@ class DeviceSpans:
 
     def seconds(self) -> dict[str, float]:
         """Seconds of each kind; they add up to the step."""
-        return {
-            field.name: float(np.diff(getattr(self, field.name), axis=1).sum())
-            for field in fields(self)
-        }
+        return {kind: float(np.diff(spans, axis=1).sum()) for kind, spans in vars(self).items()}
 
 
 def device_spans(problem: PlacementProblem, schedule: Schedule) -> list[DeviceSpans]:
@@ -44,39 +41,29 @@ def device_spans(problem: PlacementProblem, schedule: Schedule) -> list[DeviceSp
 
     A device that is free stands still until an input arrives from another device. Of the transfer
     that ends the pause, the one requested first if several arrive at that instant, the time from
-    its request on is `transfer`; the time before that is `wait`.
-
-    Args:
-        problem: what was scheduled.
-        schedule: what happened; every op finishes.
+    its request on is `transfer`; the time before that is `wait`. Every op has to finish.
     """
     op_device = schedule.devices[problem.op_group]
     takes_time = schedule.finish > schedule.start
-    return [
-        _spans(problem, schedule, device, np.flatnonzero(takes_time & (op_device == device)))
-        for device in range(problem.num_devices)
-    ]
-
-
-def _spans(
-    problem: PlacementProblem, schedule: Schedule, device: int, ops: np.ndarray
-) -> DeviceSpans:
-    step = schedule.step_time
-    ops = ops[np.argsort(schedule.start[ops])]
-    start, finish = schedule.start[ops], schedule.finish[ops]
-    overhead = problem.cluster.devices[device].launch_overhead_seconds
-    following = np.append(start[1:], step)
-    free = np.minimum(finish + overhead, following)
-    pauses = _lasting(np.append(0.0, free[:-1]), start) if len(ops) else np.zeros((0, 2))
-    requested = _requests(schedule, device, pauses[:, 1], SAME_INSTANT * step)
-    requested = np.clip(requested, pauses[:, 0], pauses[:, 1])
-    return DeviceSpans(
-        compute=np.stack([start, finish], axis=1),
-        launch=_lasting(finish, free),
-        transfer=_lasting(requested, pauses[:, 1]),
-        wait=_lasting(pauses[:, 0], requested),
-        idle=_lasting(free[-1:] if len(ops) else np.zeros(1), np.full(1, step)),
-    )
+    step, lanes = schedule.step_time, []
+    for number, device in enumerate(problem.cluster.devices):
+        ops = np.flatnonzero(takes_time & (op_device == number))
+        ops = ops[np.argsort(schedule.start[ops])]
+        start, finish = schedule.start[ops], schedule.finish[ops]
+        free = np.minimum(finish + device.launch_overhead_seconds, np.append(start[1:], step))
+        pauses = _lasting(np.append(0.0, free[:-1]), start) if len(ops) else np.zeros((0, 2))
+        begin, end = pauses.T
+        requested = np.clip(_requests(schedule, number, end, SAME_INSTANT * step), begin, end)
+        lanes.append(
+            DeviceSpans(
+                compute=np.stack([start, finish], axis=1),
+                launch=_lasting(finish, free),
+                transfer=_lasting(requested, end),
+                wait=_lasting(begin, requested),
+                idle=_lasting(free[-1:] if len(ops) else np.zeros(1), np.full(1, step)),
+            )
+        )
+    return lanes
 
 
 def _requests(schedule: Schedule, device: int, ends: Floats, tolerance: float) -> Floats:

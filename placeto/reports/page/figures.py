@@ -4,47 +4,39 @@ from typing import Any
 
 import numpy as np
 
-from placeto.problem import PlacementProblem
-from placeto.reports.page.device_time import DeviceSpans
+from placeto.reports.page import shapes
+from placeto.reports.page.group_layout import lay_out
 from placeto.reports.page.report import Report
-from placeto.reports.page.scale import Tick, decade_ticks, range_ticks, time_ticks
-from placeto.reports.page.shapes import UNITS, area_path, boxes, envelope, merged, span_paths
-from placeto.reports.page.words import shortened
-from placeto.support.arrays import Floats
+from placeto.reports.page.shapes import UNITS, Tick, shortened
+from placeto.simulation import memory_over_time
+from placeto.support.arrays import Floats, Ints
 from placeto.support.units import format_bytes, format_seconds
 
 COLOURS = 8  # of devices; the ninth has the first one's again
 LEAST_SECONDS = 1e-4  # where the search's logarithmic time axis begins, at the latest
-KINDS = ("compute", "launch", "transfer", "wait", "idle")
+MOST_OPS = 3_000  # of all devices; more would make the page large and are too short to point at
+MOST_TRANSFERS = 1_500
+MOST_ROWS = 40  # of the table of groups
+
+# Begin and end in nanoseconds, and what it is.
+Hover = list[tuple[int, int, str]]
 
 
 def timeline_figure(report: Report) -> dict[str, Any]:
     """When each device computes and each channel carries."""
-    problem, step = report.placement.problem, report.schedule.step_time
+    step, scale = report.schedule.step_time, UNITS / report.schedule.step_time
     devices = [
         {
-            "name": device.name,
-            "note": device.kind,
-            "colour": number % COLOURS,
-            "dense": span_paths(spans.compute, step),
-            "transfer": boxes(merged(spans.transfer * (UNITS / step), 1.0)[0]),
-            "wait": boxes(merged(spans.wait * (UNITS / step), 1.0)[0]),
+            "dense": shapes.span_paths(spans.compute, step),
+            "transfer": shapes.boxes(shapes.merged(spans.transfer * scale, 1.0)[0]),
+            "wait": shapes.boxes(shapes.merged(spans.wait * scale, 1.0)[0]),
             "value": f"{spans.seconds()['compute'] / step:.0%} busy",
         }
-        for number, (device, spans) in enumerate(
-            zip(problem.cluster.devices, report.spans, strict=True)
-        )
+        for spans in report.spans
     ]
     channels = _channels(report)
-    return {
-        "step": step,
-        "step_time": format_seconds(step),
-        "units": UNITS,
-        "devices": devices,
-        "channels": channels,
-        "still_channels": len(problem.cluster.channels) - len(channels),
-        "ticks": time_ticks(step),
-    }
+    still = len(report.placement.problem.cluster.channels) - len(channels)
+    return {"devices": devices, "channels": channels, "still_channels": still}
 
 
 def _channels(report: Report) -> list[dict[str, Any]]:
@@ -61,96 +53,106 @@ def _channels(report: Report) -> list[dict[str, Any]]:
         spans = spans[spans[:, 1] > spans[:, 0]]
         size = int(problem.graph.tensor_bytes[transfers.tensor[own]].sum())
         busy = float((spans[:, 1] - spans[:, 0]).sum())
+        shared = len(channel.sources) > 1  # and has no device's colour
+        source = problem.cluster.device_index(channel.sources[0])
         lanes.append(
             {
                 "number": number,
                 "name": channel.name,
-                "colour": _source_colour(problem, number),
-                "dense": span_paths(spans, step),
+                "colour": None if shared else source % COLOURS,
+                "dense": shapes.span_paths(spans, step),
                 "value": f"{busy / step:.0%}, {format_bytes(size)}",
             }
         )
     return lanes
 
 
-def _source_colour(problem: PlacementProblem, channel: int) -> int | None:
-    """The colour of the one device that a channel comes from; None if there are several."""
-    sources = problem.cluster.channels[channel].sources
-    if len(sources) > 1:
-        return None
-    return problem.cluster.device_index(sources[0]) % COLOURS
+def hover(report: Report) -> dict[str, list[Hover]]:
+    """What the timeline tells of what lies under the pointer, by device and by channel.
+
+    That is the longest ops and transfers, each in the order of their starts.
+    """
+    problem, schedule = report.placement.problem, report.schedule
+    graph, transfers = problem.graph, schedule.transfers
+    op_device = schedule.devices[problem.op_group]
+    devices: list[Hover] = [[] for _ in problem.cluster.devices]
+    for op in _longest(schedule.start, schedule.finish, MOST_OPS).tolist():
+        begin, end = schedule.start[op], schedule.finish[op]
+        text = (
+            f"{shortened(graph.op_names[op])}\n{shortened(graph.op_types[op])}, "
+            f"{format_seconds(end - begin)}, group {problem.op_group[op]}"
+        )
+        devices[op_device[op]].append((_nanoseconds(begin), _nanoseconds(end), text))
+    channels: list[Hover] = [[] for _ in problem.cluster.channels]
+    for index in _longest(transfers.start, transfers.sent, MOST_TRANSFERS).tolist():
+        tensor = transfers.tensor[index]
+        begin, end = transfers.start[index], transfers.sent[index]
+        readers = np.flatnonzero(transfers.destinations[index])
+        to = ", ".join(problem.cluster.devices[device].name for device in readers)
+        text = (
+            f"{shortened(graph.op_names[graph.tensor_producer[tensor]])}\n"
+            f"{format_bytes(graph.tensor_bytes[tensor])} to {to}, {format_seconds(end - begin)}, "
+            f"queued for {format_seconds(begin - transfers.request[index])}"
+        )
+        channels[transfers.channel[index]].append((_nanoseconds(begin), _nanoseconds(end), text))
+    return {"device": devices, "channel": channels}
+
+
+def _longest(start: Floats, end: Floats, most: int) -> Ints:
+    """The numbers of the longest that last at all, by start."""
+    seconds = end - start
+    longest = np.argsort(-seconds, kind="stable")[:most]
+    longest = longest[seconds[longest] > 0]
+    return longest[np.argsort(start[longest], kind="stable")]
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(float(seconds) * 1e9)
 
 
 def time_figure(report: Report) -> dict[str, Any]:
     """Where each device's time goes: shares of the step, and seconds."""
-    problem, step = report.placement.problem, report.schedule.step_time
+    devices, step = report.placement.problem.cluster.devices, report.schedule.step_time
     rows = []
-    for number, (device, spans) in enumerate(
-        zip(problem.cluster.devices, report.spans, strict=True)
-    ):
+    for device, spans in zip(devices, report.spans, strict=True):
         seconds = spans.seconds()
-        ends = np.cumsum([seconds[kind] for kind in KINDS]) / step
-        rows.append(
-            {
-                "name": device.name,
-                "colour": number % COLOURS,
-                "parts": [
-                    {
-                        "kind": kind,
-                        "at": float(end - seconds[kind] / step),
-                        "share": seconds[kind] / step,
-                        "percent": f"{seconds[kind] / step:.1%}",
-                        "seconds": format_seconds(seconds[kind]),
-                    }
-                    for kind, end in zip(KINDS, ends, strict=True)
-                ],
-            }
-        )
-    kinds = [kind for kind in KINDS if kind != "launch" or _launches(report.spans)]
-    return {"rows": rows, "kinds": kinds, "step_time": format_seconds(step)}
+        ends = np.cumsum(list(seconds.values())) / step
+        parts = [
+            {"kind": kind, "at": float(end - took / step), "share": took / step, "seconds": took}
+            for (kind, took), end in zip(seconds.items(), ends, strict=True)
+        ]
+        rows.append({"name": device.name, "parts": parts})
+    launches = any(len(spans.launch) for spans in report.spans)
+    kinds = [kind for kind in vars(report.spans[0]) if kind != "launch" or launches]
+    return {"rows": rows, "kinds": kinds}
 
 
-def _launches(spans: tuple[DeviceSpans, ...]) -> bool:
-    return any(each.seconds()["launch"] > 0 for each in spans)
-
-
-def memory_figure(report: Report) -> dict[str, Any]:
+def memory_figure(report: Report) -> list[dict[str, Any]]:
     """Memory in use over the step, a curve a device, beside its limit.
 
     A curve that stays far below its limit is drawn larger than to the limit's scale; the meter
     beside it shows which share of the limit it reaches.
     """
-    problem, step = report.placement.problem, report.schedule.step_time
+    problem = report.placement.problem
+    instants, memory = memory_over_time(problem, report.schedule)
     lanes = []
-    for number, device in enumerate(problem.cluster.devices):
-        heights = envelope(report.instants, report.memory[:, number], step)
-        peak, limit = int(heights.max()), device.memory_bytes
+    for number, limit in enumerate(problem.memory_limit.tolist()):
+        heights = shapes.envelope(instants, memory[:, number], report.schedule.step_time)
+        peak = int(heights.max())
         near = peak * 3 >= limit
         top = max(peak, limit) * 1.08 if near else peak * 1.25
-        share = peak / max(limit, 1)
-        lanes.append(
-            {
-                "name": device.name,
-                "colour": number % COLOURS,
-                "path": area_path(heights / max(top, 1)),
-                "limit_at": 1 - limit / top if near and top > 0 else None,
-                "top": format_bytes(top),
-                "peak": format_bytes(peak),
-                "limit": format_bytes(limit),
-                "share": min(share, 1.0),
-                "percent": f"{share:.0%}",
-                "over": peak > limit,
-            }
-        )
-    return {"lanes": lanes, "units": UNITS, "ticks": time_ticks(step)}
+        limit_at = 1 - limit / top if near and top > 0 else None
+        path = shapes.area_path(heights / max(top, 1))
+        lanes.append({"path": path, "limit_at": limit_at, "top": top, "peak": peak})
+    return lanes
 
 
 def groups_figure(report: Report) -> dict[str, Any]:
-    """The group graph along time."""
-    placement, layout = report.placement, report.layout
-    problem = placement.problem
+    """The group graph along time, and which groups work the longest."""
+    placement, problem = report.placement, report.placement.problem
+    layout = lay_out(problem, report.schedule)
     devices = placement.devices[layout.group]
-    seconds = problem.group_seconds[layout.group, devices]
+    seconds = problem.group_seconds[np.arange(problem.num_groups), placement.devices]
     circles = [
         {
             "x": x,
@@ -158,17 +160,12 @@ def groups_figure(report: Report) -> dict[str, Any]:
             "r": r,
             "colour": device % COLOURS,
             "title": f"{shortened(problem.group_names[group])}\n"
-            f"group {group} on {problem.cluster.devices[device].name}, {format_seconds(work)} of "
-            f"work, {format_bytes(problem.group_memory[group])} held",
+            f"group {group} on {problem.cluster.devices[device].name}, "
+            f"{format_seconds(seconds[group])} of work, "
+            f"{format_bytes(problem.group_memory[group])} held",
         }
-        for group, device, work, x, y, r in zip(
-            layout.group.tolist(),
-            devices.tolist(),
-            seconds.tolist(),
-            layout.x.tolist(),
-            layout.y.tolist(),
-            layout.radius.tolist(),
-            strict=True,
+        for group, device, x, y, r in zip(
+            layout.group.tolist(), devices.tolist(), layout.x, layout.y, layout.radius, strict=True
         )
     ]
     most = max(int(layout.edge_bytes.max(initial=0)), 1)
@@ -185,25 +182,17 @@ def groups_figure(report: Report) -> dict[str, Any]:
     ]
     source, target, size = problem.group_edges
     crossing = placement.devices[source] != placement.devices[target]
-    tops = layout.lane_top.tolist()
-    lanes = [
-        {"name": device.name, "colour": number % COLOURS, "top": top, "height": below - top}
-        for number, (device, top, below) in enumerate(
-            zip(problem.cluster.devices, tops, tops[1:], strict=False)
-        )
-    ]
     return {
+        "layout": layout,
         "circles": circles,
         "lines": lines,
-        "lanes": lanes,
-        "height": tops[-1],
-        "ticks": time_ticks(layout.end),
-        "num_groups": problem.num_groups,
+        "ticks": shapes.time_ticks(layout.end),
         "num_edges": len(source),
         "num_crossing": int(crossing.sum()),
         "crossing_bytes": format_bytes(int(size[crossing].sum())),
-        "hidden_groups": layout.hidden_groups,
-        "hidden_edges": layout.hidden_edges,
+        "seconds": seconds,
+        "ops": np.bincount(problem.op_group),
+        "longest": np.argsort(-seconds, kind="stable")[:MOST_ROWS].tolist(),
     }
 
 
@@ -239,29 +228,24 @@ def search_figure(report: Report) -> dict[str, Any] | None:
         rounded: Floats = np.round(1000 * (1 - (step_times - low) / (high - low)), 1)
         return rounded
 
+    best = list(zip(across(trace[:, 0]), down(trace[:, 1]), strict=True))
+    # It holds each height until the next one's place, and the last to the end.
+    corners = "".join(f"H{x:g}V{y:g}" for x, y in best[1:])
+    means = zip(across(learned[:, 0]), down(learned[:, 1]), strict=True)
+    line = "L".join(f"{x:g} {y:g}" for x, y in means)
     return {
-        "best": _steps(across(trace[:, 0]), down(trace[:, 1])) if len(trace) else "",
-        "learned": _line(across(learned[:, 0]), down(learned[:, 1])) if len(learned) else "",
+        "best": f"M{best[0][0]:g} {best[0][1]:g}{corners}H1000" if best else "",
+        "learned": line and f"M{line}",
         "references": [
             {"name": f"{name}, {format_seconds(value)}", "at": (high - value) / (high - low)}
             for name, value in references
             if low <= value <= high
         ],
-        "x_ticks": decade_ticks(begin, end),
-        "y_ticks": [Tick(1 - tick.at, tick.label) for tick in range_ticks(low, high)],
+        "x_ticks": shapes.decade_ticks(begin, end),
+        "y_ticks": [Tick(1 - tick.at, tick.label) for tick in shapes.range_ticks(low, high)],
         "first": format_seconds(float(trace[0, 1])) if len(trace) else "–",
         "last": format_seconds(float(trace[-1, 1])) if len(trace) else "–",
         "seconds": format_seconds(placement.wall_seconds),
         "evaluations": f"{placement.evaluations:,}",
         "improvements": max(len(trace) - 1, 0),
     }
-
-
-def _steps(x: Floats, y: Floats) -> str:
-    """A path that holds each height until the next one's place, and the last to the end."""
-    corners = "".join(f"H{a:g}V{b:g}" for a, b in zip(x[1:], y[1:], strict=True))
-    return f"M{x[0]:g} {y[0]:g}{corners}H1000"
-
-
-def _line(x: Floats, y: Floats) -> str:
-    return "M" + "L".join(f"{a:g} {b:g}" for a, b in zip(x, y, strict=True))

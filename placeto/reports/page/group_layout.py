@@ -88,27 +88,21 @@ def lay_out(problem: PlacementProblem, schedule: Schedule) -> GroupLayout:
         rows = int((row + height).max(initial=3))
         lane_top[device + 1] = lane_top[device] + TITLE + rows * ROW + 2 * MARGIN
         y[own] = lane_top[device] + TITLE + MARGIN + (row + height / 2) * ROW
-    edge, size, hidden = _edges(problem, devices, drawn)
+    circle = np.full(problem.num_groups, -1)
+    circle[drawn] = np.arange(len(drawn))
+    source, target, size = problem.group_edges
+    between = np.flatnonzero((circle[source] >= 0) & (circle[target] >= 0))
+    within = devices[source[between]] == devices[target[between]]
+    shown = between[np.lexsort((-size[between], within))[:MOST_EDGES]][::-1]
+    edge = np.stack([circle[source[shown]], circle[target[shown]]], axis=1)
+    hidden_groups, hidden_edges = problem.num_groups - len(drawn), len(between) - len(shown)
     return GroupLayout(
-        group=drawn,
-        end=end,
-        x=x,
-        y=y,
-        radius=radius,
-        edge=edge,
-        edge_bytes=size,
-        lane_top=lane_top,
-        hidden_groups=problem.num_groups - len(drawn),
-        hidden_edges=hidden,
+        drawn, end, x, y, radius, edge, size[shown], lane_top, hidden_groups, hidden_edges
     )
 
 
 def rows_apart(x: Floats, radius: Floats) -> tuple[Ints, Ints]:
-    """The first rows for each circle where it touches none before it.
-
-    Args:
-        x: (n,) px, ascending.
-        radius: (n,) px.
+    """The first rows for each circle, (n,) by ascending x in px, where it touches none before it.
 
     Returns:
         (n,) the uppermost row of each, and (n,) how many rows of `ROW` px it is high.
@@ -117,28 +111,10 @@ def rows_apart(x: Floats, radius: Floats) -> tuple[Ints, Ints]:
     row = np.zeros(len(x), dtype=np.int64)
     ends: list[float] = []  # px, of each row
     for index, (begin, end) in enumerate(zip(x - radius, x + radius, strict=True)):
-        high = int(height[index])
-        first = 0
-        while (taken := _lowest_taken(ends[first : first + high], begin)) is not None:
-            first += taken + 1
+        high, first = int(height[index]), 0
+        while taken := [n for n, last in enumerate(ends[first : first + high], 1) if last > begin]:
+            first += taken[-1]
         ends.extend([-np.inf] * (first + high - len(ends)))
         ends[first : first + high] = [end] * high
         row[index] = first
     return row, height
-
-
-def _lowest_taken(ends: list[float], begin: float) -> int | None:
-    """The last of these rows that is still taken at `begin`."""
-    return next((row for row in reversed(range(len(ends))) if ends[row] > begin), None)
-
-
-def _edges(problem: PlacementProblem, devices: Ints, drawn: Ints) -> tuple[Ints, Ints, int]:
-    """Edges between drawn groups by their circles, their bytes, and how many are left out."""
-    circle = np.full(problem.num_groups, -1)
-    circle[drawn] = np.arange(len(drawn))
-    source, target, size = problem.group_edges
-    between = np.flatnonzero((circle[source] >= 0) & (circle[target] >= 0))
-    within = devices[source[between]] == devices[target[between]]
-    shown = between[np.lexsort((-size[between], within))[:MOST_EDGES]][::-1]
-    edge = np.stack([circle[source[shown]], circle[target[shown]]], axis=1)
-    return edge, size[shown], len(between) - len(shown)

@@ -1,44 +1,42 @@
-"""What the placers that need no search make of a problem: what a placement is compared with."""
+"""What a placement is compared with: quick placers, under the costs as believed and others."""
 
+import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from placeto.placement import Placement
 from placeto.placers import PLACERS, place
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Clock
+from placeto.simulation import simulate_many
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 
 POLICY = "placeto"
 FIRST = ("single", "expert", "etf", "heft")
-WITH_POLICY = ("auto", POLICY)  # whose compiled code the policy's placer shares
 # The policy's likeliest devices, without a search or a training.
 GREEDY: dict[str, object] = {"samples": 0, "fine_tune": 0.0}
 
 
 @dataclass(frozen=True)
 class Others:
-    """What other placers found.
-
-    Attributes:
-        placements: one a placer, in the order they were run.
-        left_out: placer -> why it has none.
-    """
+    """What other placers found: one placement a placer; of those that have none, why."""
 
     placements: tuple[Placement, ...]
     left_out: dict[str, str]
 
 
-def quick_placers(method: str) -> tuple[str, ...]:
-    """The placers that end by themselves; those that `auto` is made of first.
+def quick_placers(method: str) -> list[str]:
+    """The other placers that end by themselves; those that `auto` is made of first.
 
-    The trained policy is among them if the placement is by `auto` or the policy.
+    The trained policy is among them if the placement is by `auto`, whose compiled code it shares.
     """
-    parts = [*FIRST, *([POLICY] if method in WITH_POLICY else [])]
+    parts = [*FIRST, POLICY] if method == "auto" else FIRST
     rest = [name for name, placer in PLACERS.items() if not placer.anytime]
-    return tuple(dict.fromkeys([*parts, *rest]))
+    return [name for name in dict.fromkeys([*parts, *rest]) if name != method]
 
 
 def place_quickly(problem: PlacementProblem, method: str, seed: int) -> Placement:
@@ -69,16 +67,7 @@ def others(
     progress: Progress = silent,
     clock: Clock = time.monotonic,
 ) -> Others:
-    """Runs placers one after the other; those left when the time is spent are left out.
-
-    Args:
-        problem: what is placed.
-        methods: of `quick_placers`.
-        seed: where their random numbers start.
-        budget_seconds: after which no further one begins.
-        progress: told which one runs.
-        clock: tells seconds.
-    """
+    """Runs placers of `quick_placers` in turn; none begins when the budget is spent."""
     end = clock() + budget_seconds
     placements: list[Placement] = []
     left_out: dict[str, str] = {}
@@ -92,3 +81,109 @@ def others(
         except PlacetoError as error:
             left_out[method] = str(error)
     return Others(tuple(placements), left_out)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Costs that may be the real ones, as factors of the believed ones; see `scaled_problem`."""
+
+    name: str
+    bandwidth: float = 1.0
+    op_seconds: float = 1.0
+
+
+CASES = (
+    Case("as believed"),
+    Case("bandwidth −25%", bandwidth=0.75),
+    Case("bandwidth +25%", bandwidth=1.25),
+    Case("op times −25%", op_seconds=0.75),
+    Case("op times +25%", op_seconds=1.25),
+)
+
+
+def scaled_problem(
+    problem: PlacementProblem, *, bandwidth: float = 1.0, op_seconds: float = 1.0
+) -> PlacementProblem:
+    """The same groups and pins, with every channel's bandwidth and every op's time times a factor.
+
+    Latencies and overheads stay as they are.
+    """
+    graph, cluster = problem.graph, problem.cluster
+    columns = {kind: op_seconds * graph.op_seconds[kind] for kind in cluster.kinds}
+    channels = [replace(each, bandwidth=bandwidth * each.bandwidth) for each in cluster.channels]
+    return PlacementProblem(
+        replace(graph, op_seconds=columns),
+        replace(cluster, channels=tuple(channels)),
+        problem.op_group,
+        pins=problem.pins,
+    )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a placement does in a case, beside the best of the other placers, None if none fits.
+
+    Step times are in seconds, infinite for what does not fit.
+    """
+
+    case: Case
+    step_time: float
+    other: str | None
+    other_step_time: float
+
+    @property
+    def stands(self) -> bool:
+        """Whether no other placer's placement is faster."""
+        return self.step_time <= self.other_step_time
+
+    @property
+    def margin(self) -> float:
+        """By which share of the faster one's step time the slower one is slower; 0 for none."""
+        low, high = sorted((self.step_time, self.other_step_time))
+        return high / low - 1 if 0 < low < np.inf else 0.0
+
+
+def sensitivity(
+    placement: Placement,
+    others: Sequence[Placement],
+    seed: int = 0,
+    budget_seconds: float = 5.0,
+    progress: Progress = silent,
+) -> tuple[Outcome, ...]:
+    """Simulates a placement under other costs, and lets other placers place under these.
+
+    What others found with the believed costs counts as it is; the quickest placers also run again,
+    in each case for an equal part of the budget.
+    """
+    share = budget_seconds / (len(CASES) - 1)
+    again = run_again(others, share)
+    end = time.monotonic()
+    outcomes = []
+    for case in CASES:
+        progress(f"sensitivity: {case.name}")
+        problem = scaled_problem(
+            placement.problem, bandwidth=case.bandwidth, op_seconds=case.op_seconds
+        )
+        methods = [other.method for other in others]
+        many = [placement.devices, *(other.devices for other in others)]
+        if case != CASES[0]:
+            end += share
+            for method in again:
+                if time.monotonic() < end:
+                    with contextlib.suppress(PlacetoError):  # it finds nothing under these costs
+                        many.append(place_quickly(problem, method, seed).devices)
+                        methods.append(method)
+        simulated = simulate_many(problem, np.stack(many), group_start=False)
+        own, *times = np.where(simulated.feasible, simulated.step_time, np.inf).tolist()
+        best = min(times, default=np.inf)
+        other = methods[times.index(best)] if best < np.inf else None
+        outcomes.append(Outcome(case, own, other, best))
+    return tuple(outcomes)
+
+
+def run_again(others: Sequence[Placement], budget_seconds: float) -> list[str]:
+    """The quick placers, the quickest first, that together took no longer than a budget."""
+    quick = [other for other in others if is_quick(other)]
+    quick.sort(key=lambda other: other.wall_seconds)
+    spent = np.cumsum([other.wall_seconds for other in quick])
+    return [each.method for each, s in zip(quick, spent, strict=True) if s <= budget_seconds]

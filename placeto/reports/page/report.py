@@ -3,39 +3,26 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from placeto.placement import Placement
 from placeto.reports.page.device_time import DeviceSpans, device_spans
-from placeto.reports.page.group_layout import GroupLayout, lay_out
-from placeto.reports.page.others import Others, others, quick_placers
-from placeto.reports.page.sensitivity import Outcome, sensitivity
-from placeto.reports.rows import (
-    Baseline,
-    CandidateRow,
-    PlacementRow,
-    gap,
-    placement_row,
-    why_nothing_fits,
-)
-from placeto.simulation import Schedule, memory_over_time, simulate
-from placeto.support.arrays import Floats, Ints
+from placeto.reports.page.others import Others, Outcome, others, quick_placers, sensitivity
+from placeto.reports.rows import Baseline, CandidateRow
+from placeto.simulation import Schedule, simulate
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 
-OTHERS_SECONDS = SENSITIVITY_SECONDS = 4.0
+BUDGET_SECONDS = 4.0  # of other placers, and of these again under other costs
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a report is told, as the placement does not know it.
+    """What the placement does not know: the command that finds it again, the grouping it asked for.
 
-    Attributes:
-        command: that finds the placement again.
-        grouping: as it was asked for.
-        date: when it was found, for people.
-        measured: rows of placements that were run for real, see `keep_fastest`.
+    And when it was found, for people, and which placements were run for real, see `CandidateRow`.
     """
 
     command: str
@@ -46,17 +33,9 @@ class RunContext:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A placement and all that a report says of it.
+    """A placement, the choice, and all that a report says of it.
 
     Attributes:
-        placement: the choice.
-        base: what it is measured by.
-        context: what was run.
-        schedule: the simulated step.
-        spans: what each device does in it.
-        instants: (num_instants,) seconds at which memory in use changes.
-        memory: (num_instants, num_devices) bytes from each instant on.
-        layout: the group graph.
         others: what other placers found, the choice not among them.
         outcomes: how the choice does under other costs.
         seconds: what computing all this took.
@@ -66,63 +45,25 @@ class Report:
     base: Baseline
     context: RunContext
     schedule: Schedule
-    spans: tuple[DeviceSpans, ...]
-    instants: Floats
-    memory: Ints
-    layout: GroupLayout
     others: Others
     outcomes: tuple[Outcome, ...]
     seconds: float
 
+    @cached_property
+    def spans(self) -> list[DeviceSpans]:
+        """What each device does in the step."""
+        return device_spans(self.placement.problem, self.schedule)
+
     @property
-    def rows(self) -> list[PlacementRow]:
-        """The choice and what others found, see `placement_row`, the fastest that fits first."""
+    def ranked(self) -> list[Placement]:
+        """The choice and what others found, the fastest that fits first."""
         placements = (self.placement, *self.others.placements)
-        ranked = sorted(placements, key=lambda each: (not each.feasible, each.step_time))
-        grouping = self.context.grouping
-        return [
-            {**placement_row(each, self.base, grouping), "chosen": each is self.placement}
-            for each in ranked
-        ]
+        return sorted(placements, key=lambda each: (not each.feasible, each.step_time))
 
     @property
     def lower_bound(self) -> float:
         """Seconds that no placement that fits is below, by whatever proves most."""
-        return max(self.base.lower_bound, self.placement.lower_bound)
-
-    @property
-    def infeasibility(self) -> str | None:
-        """Why no placement fits in memory; None if that is not proven."""
-        return why_nothing_fits(self.placement, self.base)
-
-    @property
-    def gap(self) -> float | None:
-        """At most how many times the optimum the step time is; None if it does not fit."""
-        return gap(self.placement, self.base)
-
-    @property
-    def kept(self) -> CandidateRow | None:
-        """The row of the placement that ran fastest of those that were run; None if none was."""
-        return next((row for row in self.context.measured if row["kept"]), None)
-
-    @property
-    def fullest(self) -> int:
-        """The device nearest to its memory limit; a limit of 0 bytes counts as 1."""
-        limit = np.maximum(self.placement.problem.memory_limit, 1)
-        return int(np.argmax(self.placement.peak_memory / limit))
-
-    @property
-    def single_device(self) -> str:
-        """The best single device, which has most groups where it cannot have all."""
-        single = self.base.single
-        return single.problem.cluster.devices[np.bincount(single.devices).argmax()].name
-
-    @property
-    def one_device(self) -> str | None:
-        """The one device that does everything though there are more; None if several do."""
-        used = np.unique(self.placement.devices)
-        devices = self.placement.problem.cluster.devices
-        return devices[used[0]].name if len(used) == 1 < len(devices) else None
+        return self.base.bound(self.placement)
 
 
 def make_report(
@@ -132,14 +73,9 @@ def make_report(
     found: Sequence[Placement] | None = None,
     progress: Progress = silent,
 ) -> Report:
-    """Computes a report; placers that need no search run once more for it.
+    """Computes a report of a choice, beside what other placers found.
 
-    Args:
-        placement: the choice.
-        base: of its problem.
-        context: what was run.
-        found: what other placers found; by default they are run, for a few seconds.
-        progress: told of what is going on.
+    By default those that need no search are run for that, for a few seconds.
 
     Raises:
         PlacetoError: an op of the placement never finishes, or none takes any time.
@@ -158,24 +94,10 @@ def make_report(
             "give it op_seconds"
         )
     if found is None:
-        quick = [name for name in quick_placers(placement.method) if name != placement.method]
-        rest = others(problem, quick, placement.seed, OTHERS_SECONDS, progress)
+        quick = quick_placers(placement.method)
+        rest = others(problem, quick, placement.seed, BUDGET_SECONDS, progress)
     else:
         rest = Others(tuple(each for each in found if each is not placement), {})
-    outcomes = sensitivity(
-        placement, rest.placements, placement.seed, SENSITIVITY_SECONDS, progress
-    )
-    instants, memory = memory_over_time(problem, schedule)
-    return Report(
-        placement=placement,
-        base=base,
-        context=context,
-        schedule=schedule,
-        spans=tuple(device_spans(problem, schedule)),
-        instants=instants,
-        memory=memory,
-        layout=lay_out(problem, schedule),
-        others=rest,
-        outcomes=outcomes,
-        seconds=time.monotonic() - began,
-    )
+    outcomes = sensitivity(placement, rest.placements, placement.seed, BUDGET_SECONDS, progress)
+    took = time.monotonic() - began
+    return Report(placement, base, context, schedule, rest, outcomes, took)

@@ -1,27 +1,97 @@
 """Training runs whose work is shared among processes, on this machine or on many."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from placeto.cluster import Cluster
 from placeto.models.agent import Teacher
-from placeto.models.settings import LearningConfig
+from placeto.models.agents import agent_of
+from placeto.models.settings import LearningConfig, Settings
 from placeto.problem import PlacementProblem
-from placeto.simulation import Evaluator, simulate_many
+from placeto.simulation import Evaluator, find_evaluator
 from placeto.support.crew import Crew, one_a_node
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 from placeto.support.ray_session import ray_session
-from placeto.training.distributed.asynchronous import AsynchronousTrainer
-from placeto.training.distributed.controller import start_controller
-from placeto.training.distributed.player import Player
-from placeto.training.distributed.scheme import Scheme
-from placeto.training.distributed.synchronous import SynchronousTrainer
+from placeto.training.distributed.asynchronous import AsynchronousTrainer, start_controller
+from placeto.training.distributed.synchronous import Player, SynchronousTrainer
 from placeto.training.run import Watch, train
 from placeto.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Scheme(Settings):
+    """Who plays, and who learns.
+
+    Attributes:
+        workers: of each controller: they play its episodes, each its share of every update's.
+        mode: `synchronous`: one controller, this process, waits for all episodes of an update
+            before it takes the gradient step (as the workers of Placeto). `asynchronous`: each
+            controller computes gradients by itself, on what the parameters were when it began, and
+            this process applies them as they come (as the controllers and the parameter server of
+            ColocRL).
+        controllers: how many.
+        address: of a Ray cluster, or `auto`; None for this machine.
+        evaluator: whether workers `simulate` placements or `measure` them on real devices.
+
+    Raises:
+        PlacetoError: a setting that is none, or goes with another mode.
+    """
+
+    workers: int = 1
+    mode: Literal["synchronous", "asynchronous"] = "synchronous"
+    controllers: int = 1
+    address: str | None = None
+    evaluator: Literal["simulate", "measure"] = "simulate"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.controllers > 1 and self.mode == "synchronous":
+            raise PlacetoError(
+                f"controllers is {self.controllers}, but synchronous training has one; several go "
+                "with mode asynchronous"
+            )
+
+    def check(self, config: LearningConfig) -> None:
+        """Raises a `PlacetoError` if an agent cannot be trained so."""
+        if self.workers > config.episodes:
+            raise PlacetoError(
+                f"workers is {self.workers}, but an update has {config.episodes} episodes to "
+                "share; give fewer workers or more episodes"
+            )
+        agent = agent_of(config)
+        if self.evaluator == "measure" and agent.reads_schedules:
+            raise PlacetoError(
+                f"{agent.name} reads simulated schedules; it cannot be trained on measured step "
+                "times"
+            )
+        if self.mode == "synchronous":
+            return
+        if agent.imitates:
+            raise PlacetoError(
+                f"{agent.name} imitates a search before it learns from its episodes, in one order; "
+                "it is trained with mode synchronous"
+            )
+        if config.algorithm == "ppo":
+            raise PlacetoError(
+                "algorithm ppo takes several gradient steps from one policy; mode asynchronous, "
+                "whose parameters change in between, goes with reinforce"
+            )
+
+    def document(self) -> dict[str, Any]:
+        """What of it names a run: all that the result depends on. It is empty where nothing is.
+
+        The number of workers is not in it: it may change when a run goes on.
+        """
+        chosen: dict[str, Any] = {}
+        if self.mode == "asynchronous":
+            chosen |= {"mode": self.mode, "controllers": self.controllers}
+        if self.evaluator != "simulate":
+            chosen |= {"evaluator": self.evaluator}
+        return {"scheme": chosen} if chosen else {}
 
 
 def train_with_workers(
@@ -63,53 +133,35 @@ def train_with_workers(
     make_evaluator, cpus = _evaluator(problems, scheme)
     count = scheme.workers * scheme.controllers
     progress(f"starting {count} worker{'s' if count > 1 else ''}")
-    controllers = scheme.controllers if scheme.mode == "asynchronous" else 0
-    apart = 0 if scheme.evaluator == "measure" else controllers
-    with (
-        ray_session(scheme.address, count * cpus + apart),
-        _crew(problems, config, scheme, make_evaluator, cpus, progress) as make_trainer,
-    ):
-        return train(
-            problems,
-            config,
-            directory,
-            validation=validation,
-            progress=progress,
-            watch=watch,
-            teacher=teacher,
-            make_trainer=make_trainer,
-            scheme=scheme.document(),
-        )
-
-
-@contextlib.contextmanager
-def _crew(
-    problems: Sequence[PlacementProblem],
-    config: LearningConfig,
-    scheme: Scheme,
-    make_evaluator: Callable[[], Evaluator],
-    cpus: int,
-    progress: Progress,
-) -> Iterator[Callable[..., Trainer]]:
-    """Yields what makes the trainer; the workers end with the block."""
-    count = scheme.workers * scheme.controllers
-    options: list[Mapping[str, Any]] = [{"num_cpus": cpus}] * count
-    if scheme.evaluator == "measure":
-        options = one_a_node(count, cpus)
-    if scheme.mode == "synchronous":
-        work = partial(Player, problems, config, make_evaluator)
-        with Crew(work, options, progress) as players:
-            players.start()
-            yield partial(SynchronousTrainer, players=players)
-        return
-    own = [options[first :: scheme.controllers] for first in range(scheme.controllers)]
-    with Crew(
-        partial(start_controller, problems, config, make_evaluator, own),
-        [_beside(workers[0]) for workers in own],
-        progress,
-    ) as controllers:
-        controllers.start()
-        yield partial(AsynchronousTrainer, controllers=controllers)
+    measured = scheme.evaluator == "measure"
+    apart = scheme.controllers if scheme.mode == "asynchronous" and not measured else 0
+    with ray_session(scheme.address, count * cpus + apart):
+        options: list[Mapping[str, Any]] = [{"num_cpus": cpus}] * count
+        if measured:
+            options = one_a_node(count, cpus)
+        crew: Crew[Any, Any]
+        make_trainer: Callable[..., Trainer]
+        if scheme.mode == "synchronous":
+            crew = Crew(partial(Player, problems, config, make_evaluator), options, progress)
+            make_trainer = partial(SynchronousTrainer, players=crew)
+        else:
+            own = [options[first :: scheme.controllers] for first in range(scheme.controllers)]
+            start = partial(start_controller, problems, config, make_evaluator, own)
+            crew = Crew(start, [_beside(workers[0]) for workers in own], progress)
+            make_trainer = partial(AsynchronousTrainer, controllers=crew)
+        with crew:
+            crew.start()
+            return train(
+                problems,
+                config,
+                directory,
+                validation=validation,
+                progress=progress,
+                watch=watch,
+                teacher=teacher,
+                make_trainer=make_trainer,
+                scheme=scheme.document(),
+            )
 
 
 def _beside(worker: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,7 +180,7 @@ def _evaluator(
 ) -> tuple[Callable[[], Evaluator], int]:
     """What makes a worker's evaluator, and how many CPUs it uses."""
     if scheme.evaluator == "simulate":
-        return _simulating, 1
+        return partial(find_evaluator, "simulate"), 1
     clusters = {problem.cluster.name: problem.cluster for problem in problems}
     if len(clusters) > 1:
         raise PlacetoError(
@@ -136,10 +188,6 @@ def _evaluator(
         )
     cluster = next(iter(clusters.values()))
     return partial(_measuring, cluster), max(sum(each.cores or 0 for each in cluster.devices), 1)
-
-
-def _simulating() -> Evaluator:
-    return simulate_many
 
 
 def _measuring(cluster: Cluster) -> Evaluator:

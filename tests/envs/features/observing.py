@@ -9,8 +9,7 @@ from placeto.envs.features import pairs
 from placeto.envs.features.pairs import BINS, GROUP_FEATURES, PAIR_FEATURES, TINY, group_index
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.run import read
-from placeto.simulation.state import OPS, begin, borrowed, view
+from placeto.simulation.state import OPS, begin, borrowed, read, view
 from tests.compiled import from_python
 
 observe = from_python(pairs.observe)

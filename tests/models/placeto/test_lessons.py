@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem
 from placeto.envs import generator
-from placeto.models.placeto.lessons import MOST_BLOCKS, disturbed, relabelled
+from placeto.models.placeto.agent import MOST_BLOCKS, disturbed, relabelled
 from placeto.simulation import step_times
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import allowed_placements, pinned

@@ -7,20 +7,14 @@ import torch
 
 import placeto
 from placeto.envs import generator
-from placeto.envs.specification import EpisodeSpecification
-from placeto.models.placeto_2019.network import Placeto2019Policy, Placeto2019Shape
-from placeto.models.placeto_2019.play import roll_out
+from placeto.models.agent import Wanted
+from placeto.models.placeto_2019.agent import Placeto2019Agent
 from placeto.models.placeto_2019.settings import Placeto2019Config
-from placeto.models.placeto_2019.structure import structure
-from placeto.simulation import simulate
+from placeto.simulation import simulate, simulate_many
 
 
-def lockstep(problem, config, episodes):
-    """Episodes as the agent has them."""
-    specification = EpisodeSpecification(
-        {problem.graph.name: problem}, config.rules, device_features=False
-    )
-    return specification.episodes(episodes)
+def agent_of(problem, **settings):
+    return Placeto2019Agent([problem], Placeto2019Config(**settings), simulate_many)
 
 
 @pytest.mark.parametrize("reward", ["improvement", "terminal"])
@@ -28,14 +22,8 @@ def lockstep(problem, config, episodes):
 def test_episodes_are_those_of_the_environment(reward, initial):
     graph = placeto.load_graph("nmt")
     problem = placeto.PlacementProblem(graph, placeto.load_cluster("k80x4"), 20)
-    config = Placeto2019Config(reward=reward, initial_placement=initial, sweeps=2, keep=0.5)
-    rollout = roll_out(
-        lockstep(problem, config, 4),
-        structure(problem),
-        Placeto2019Policy(Placeto2019Shape(num_devices=4, keep=0.5)),
-        np.random.default_rng(3),
-        episodes=4,
-    )
+    agent = agent_of(problem, reward=reward, initial_placement=initial, sweeps=2, keep=0.5)
+    rollout = agent.roll_out(Wanted(0, 4), np.random.default_rng(3))
     env = gym.make(
         "DevicePlacement-v0", graph=graph, cluster="k80x4", grouping=20, reward=reward, sweeps=2
     )
@@ -57,13 +45,10 @@ def test_episodes_are_those_of_the_environment(reward, initial):
 def test_every_evaluated_placement_is_visited():
     problem = placeto.PlacementProblem(placeto.load_graph("nmt"), placeto.load_cluster("k80x2"), 12)
     batches = []
-    rollout = roll_out(
-        lockstep(problem, Placeto2019Config(), 5),
-        structure(problem),
-        Placeto2019Policy(Placeto2019Shape(num_devices=2, keep=0.0)),
-        np.random.default_rng(0),
-        episodes=3,
-        visit=lambda *batch: batches.append(batch),
+    agent = agent_of(problem, keep=0.0)
+    agent._lockstep(0, 5)
+    rollout = agent.roll_out(
+        Wanted(0, 3), np.random.default_rng(0), lambda *batch: batches.append(batch)
     )
     # They are read when all is over: what was told does not change with the episodes.
     seen = [
@@ -82,18 +67,13 @@ def test_every_evaluated_placement_is_visited():
 
 def test_rows_beyond_the_episodes_stay_as_they_are():
     problem = generator.diamond()
-    four = lockstep(problem, Placeto2019Config(initial_placement="random"), 4)
+    agent = agent_of(problem, initial_placement="random", keep=0.0)
+    four = agent._lockstep(0, 4)
     others = [[0, 1, 0, 1, 0, 1], [1, 1, 0, 0, 1, 1]]
     rng = np.random.default_rng(0)
     for row, placement in zip((2, 3), others, strict=True):
-        four.reset(np.array([row]), [rng], {"placement": placement})
-    rollout = roll_out(
-        four,
-        structure(problem),
-        Placeto2019Policy(Placeto2019Shape(num_devices=2, keep=0.0)),
-        np.random.default_rng(0),
-        episodes=2,
-    )
+        four.begin(np.array([row]), four.starts.draw([rng], {"placement": placement}))
+    rollout = agent.roll_out(Wanted(0, 2), np.random.default_rng(0))
     devices, outcomes = four.evaluated(np.arange(4))
     assert rollout.devices.tolist() == devices[:2].tolist()
     assert devices[2:].tolist() == others
@@ -104,13 +84,8 @@ def test_rows_beyond_the_episodes_stay_as_they_are():
 @pytest.mark.parametrize("traversal", ["topological", "random"])
 def test_every_sweep_goes_through_all_groups_in_the_order_told(traversal):
     problem = placeto.PlacementProblem(placeto.load_graph("nmt"), placeto.load_cluster("k80x2"), 12)
-    rollout = roll_out(
-        lockstep(problem, Placeto2019Config(traversal=traversal, sweeps=2), 4),
-        structure(problem),
-        Placeto2019Policy(Placeto2019Shape(num_devices=2)),
-        np.random.default_rng(0),
-        episodes=4,
-    )
+    agent = agent_of(problem, traversal=traversal, sweeps=2)
+    rollout = agent.roll_out(Wanted(0, 4), np.random.default_rng(0))
     orders = [
         tuple(order) for order in rollout.current.reshape(2, 12, 4).swapaxes(1, 2).reshape(8, 12)
     ]
@@ -125,14 +100,8 @@ def test_forbidden_devices_are_not_chosen_whatever_the_logits():
     toy = generator.diamond()
     pins = {0: 1, 2: 0, 5: 1}
     problem = placeto.PlacementProblem(toy.graph, toy.cluster, "none", pins=pins)
-    policy = Placeto2019Policy(Placeto2019Shape(num_devices=2))
-    torch.nn.init.constant_(policy.keep, math.nan)
-    rollout = roll_out(
-        lockstep(problem, Placeto2019Config(initial_placement="random"), 3),
-        structure(problem),
-        policy,
-        np.random.default_rng(0),
-        episodes=3,
-    )
+    agent = agent_of(problem, initial_placement="random")
+    torch.nn.init.constant_(agent.network.keep, math.nan)
+    rollout = agent.roll_out(Wanted(0, 3), np.random.default_rng(0))
     for group, device in pins.items():
         assert (rollout.devices[:, group] == device).all()

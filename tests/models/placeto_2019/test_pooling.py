@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from placeto.models.placeto_2019.pooling import Pools
+from placeto.models.placeto_2019.messages import Pools
 
 WIDTH = 6
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, Device, PlacementProblem
-from placeto.placers.exact.symmetry import interchangeable_devices
+from placeto.placers.exact.branching import interchangeable_devices
 from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.exact.every_placement import alike_problems

@@ -7,8 +7,7 @@ import pytest
 
 from placeto import PlacementProblem, PlacetoError, place
 from placeto.reports.page.figures import search_figure, time_figure, timeline_figure
-from placeto.reports.page.render import render
-from placeto.reports.page.words import sensitivity_sentence, verdict
+from placeto.reports.page.render import render, sensitivity_sentence, verdict
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.reports.page.choosing import placement_of, report_of
 

@@ -6,9 +6,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from placeto import PlacementProblem, load_cluster, load_graph, place, simulate
-from placeto.reports.page.others import GREEDY, others, place_quickly
-from placeto.reports.page.scaled import scaled_problem
-from placeto.reports.page.sensitivity import run_again, sensitivity
+from placeto.reports.page.others import (
+    GREEDY,
+    others,
+    place_quickly,
+    run_again,
+    scaled_problem,
+    sensitivity,
+)
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.reports.page.choosing import placement_of
 from tests.strategies import placed

@@ -7,8 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from placeto import simulate
-from placeto.reports.page.scale import decade_ticks, range_ticks, round_up, time_ticks
-from placeto.reports.page.shapes import envelope, merged
+from placeto.reports.page.shapes import (
+    decade_ticks,
+    envelope,
+    merged,
+    range_ticks,
+    round_up,
+    time_ticks,
+)
 from placeto.simulation import memory_over_time
 from tests.strategies import placed
 

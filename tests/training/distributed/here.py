@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from placeto.simulation import simulate_many
-from placeto.training.distributed.controller import Controller
-from placeto.training.distributed.player import Player
+from placeto.training.distributed.asynchronous import Controller
+from placeto.training.distributed.synchronous import Player
 
 
 class Here:

@@ -8,10 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placeto.models.agent import Wanted, joined
 from placeto.training import Trainer
-from placeto.training.distributed.joined import joined
-from placeto.training.distributed.player import Share, shares
-from placeto.training.distributed.synchronous import SynchronousTrainer
+from placeto.training.distributed.synchronous import Share, SynchronousTrainer, shares
 from tests.training.distributed.here import players
 from tests.training.distributed.problems import AGENTS
 
@@ -71,8 +70,8 @@ def test_all_workers_have_a_share_and_the_same_weights():
     crew = players(problems, config, 3)
     trainer = SynchronousTrainer(problems, config, players=crew)
     trainer.step()
-    assert [share.part for share in crew.items] == [slice(0, 1), slice(1, 3), slice(3, 5)]
-    assert {share.episodes for share in crew.items} == {5}
+    assert [share.wanted.part for share in crew.items] == [slice(0, 1), slice(1, 3), slice(3, 5)]
+    assert {share.wanted.episodes for share in crew.items} == {5}
     before = Trainer(problems, config)
     for share in crew.items:
         assert all(torch.equal(share.weights[name], value) for name, value in weights(before))
@@ -95,8 +94,8 @@ def test_episodes_start_where_the_trainer_says():
 
 @given(st.integers(1, 40), st.integers(1, 12))
 def test_shares_are_all_episodes_once_and_almost_equal(episodes, workers):
-    whole = Share({}, 0, {}, episodes, slice(0, episodes))
-    parts = [range(episodes)[share.part] for share in shares(whole, workers)]
+    whole = Share({}, {}, Wanted(0, episodes))
+    parts = [range(episodes)[share.wanted.part] for share in shares(whole, workers)]
     assert [episode for part in parts for episode in part] == [*range(episodes)]
     sizes = {len(part) for part in parts}
     assert len(parts) == min(workers, episodes)
@@ -109,7 +108,7 @@ def test_parts_together_are_the_whole(name):
     agent = Trainer(problems, config).agent
 
     def play(part):
-        return agent.roll_out(0, np.random.default_rng(7), episodes=5, part=part)
+        return agent.roll_out(Wanted(0, 5, part), np.random.default_rng(7))
 
     whole = play(slice(0, 5))
     parts = [play(slice(0, 2)), play(slice(2, 3)), play(slice(3, 5))]

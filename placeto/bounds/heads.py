@@ -1,4 +1,7 @@
-"""Heads of ops that wait for several branches: on one device one after the other, or transferred.
+"""Heads: when each op can start at the earliest, if its device is of a given class.
+
+By paths alone, and by joins, of ops that wait for several branches: on one device one after the
+other, or transferred.
 
 Suppose that an op v starts at time e on a device d. Every ancestor whose result could not be on d
 by e if it ran elsewhere must then run on d, and so must its whole group. Of these forced ops, all
@@ -16,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeto.bounds.machine import one_machine
-from placeto.bounds.paths import move, raise_head
 from placeto.bounds.relaxed import Relaxed
+from placeto.simulation.queues import pop, push
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.jit import inner, njit
 
@@ -26,12 +28,92 @@ ROUNDS = 6  # of raising one head
 MARGIN = 1e-12  # of a head, by which rounding may not raise it
 
 
+@njit(cache=True)
+def path_heads(relaxed: Relaxed) -> Floats:
+    """(num_ops, num_classes) seconds from paths alone; infinite where an op is not allowed.
+
+    For one edge the producer is on the consumer's device and holds it for its launch overhead, or
+    it is on another one and its tensor is transferred; ops of one group are on one device. The
+    least of these, over the classes that the producer can be on, is what the edge delays its
+    consumer by at least; the longest path of such delays holds for every placement.
+    """
+    heads = np.zeros_like(relaxed.seconds)
+    for op in range(len(heads)):
+        raise_head(relaxed, heads, op)
+    return heads
+
+
+@inner(cache=True)
+def raise_head(relaxed: Relaxed, heads: Floats, op: int) -> None:
+    """Raises an op's heads to what its inputs and their heads imply."""
+    group, seconds = relaxed.group, relaxed.seconds
+    num_classes = seconds.shape[1]
+    for c in range(num_classes):
+        if not relaxed.allowed[group[op], c]:
+            heads[op, c] = np.inf
+    for edge in range(relaxed.start[op], relaxed.start[op + 1]):
+        before = relaxed.producer[edge]
+        for c in range(num_classes):
+            ready = heads[before, c] + seconds[before, c] + relaxed.wait[edge, c]
+            if group[before] != group[op]:
+                for k in range(num_classes):
+                    ready = min(
+                        ready, heads[before, k] + seconds[before, k] + move(relaxed, edge, k, c)
+                    )
+            heads[op, c] = max(heads[op, c], ready)
+
+
+@inner(cache=True)
+def move(relaxed: Relaxed, edge: int, source: int, target: int) -> float:
+    """Least seconds that an edge's tensor takes to another device, by classes."""
+    return relaxed.bytes[edge] * relaxed.rate[source, target] + relaxed.latency[source, target]
+
+
+@njit(cache=True)
+def one_machine(release: Floats, held: Floats, delivery: Floats) -> float:
+    """Seconds until the last of some ops of one device is delivered, at the earliest; -inf without.
+
+    The device always works at the released op with the longest delivery, and leaves it when one
+    with a longer delivery is released: Jackson's preemptive schedule, which no schedule beats, with
+    or without preemption (Carlier 1982, EJOR 11). Its length is the largest, over sets of ops, of
+    least release + all that they hold + least delivery.
+
+    Given are (n,) finite seconds before which each op cannot start, seconds that it holds the
+    device, and seconds from its end to its delivery.
+    """
+    count = len(release)
+    left = held.copy()
+    # Ops that are still to come, the first released first, and those that wait, the longest
+    # delivery first.
+    due, coming = np.empty(count), np.empty(count, np.int32)
+    turn, released = np.empty(count), np.empty(count, np.int32)
+    to_come = waiting = 0
+    for op in range(count):
+        to_come = push(due, coming, to_come, release[op], op)
+    now = longest = -np.inf
+    while to_come + waiting > 0:
+        if waiting == 0:
+            now = max(now, due[0])
+        while to_come > 0 and due[0] <= now:
+            waiting = push(turn, released, waiting, -delivery[coming[0]], coming[0])
+            to_come = pop(due, coming, to_come)
+        op = released[0]
+        event = due[0] if to_come > 0 else np.inf
+        if now + left[op] <= event:
+            now += left[op]
+            longest = max(longest, now + delivery[op])
+            waiting = pop(turn, released, waiting)
+        else:
+            left[op] -= event - now
+            now = event
+    return longest
+
+
 class _Work(NamedTuple):
     """What is known of the ancestors of one op v on one device, "here"."""
 
     ancestors: Ints  # (num_ops,) descending, the first `count` of them
-    here: Floats  # (num_ops,) s, heads on v's device
-    away: Floats  # (num_ops, num_classes) s, heads on other devices
+    earliest: Floats  # (num_ops, num_classes + 1) s, heads on other devices; last, on v's device
     here_to: Floats  # (num_ops,) s from the end on v's device to v's start
     away_to: Floats  # (num_ops, num_classes) s from the end on another device
     forced: Bools  # (num_groups,) whether on v's device
@@ -39,20 +121,17 @@ class _Work(NamedTuple):
 
 
 @njit(cache=True)
-def join_heads(relaxed: Relaxed, reach: int) -> Floats:  # pragma: no cover
+def join_heads(relaxed: Relaxed, reach: int) -> Floats:
     """(num_ops, num_classes) seconds before which an op cannot start on a device of a class.
 
-    Args:
-        relaxed: the problem.
-        reach: how many ancestors of an op are looked at, the nearest in topological order; for
-            any number the heads are proven.
+    Looked at are an op's `reach` nearest ancestors in topological order; for any number the heads
+    are proven.
     """
     num_ops, num_classes = relaxed.seconds.shape
     heads = np.zeros((num_ops, num_classes))
     work = _Work(
         np.empty(num_ops, np.int64),
-        np.zeros(num_ops),
-        np.zeros((num_ops, num_classes)),
+        np.zeros((num_ops, num_classes + 1)),
         np.zeros(num_ops),
         np.zeros((num_ops, num_classes)),
         np.zeros(len(relaxed.allowed), np.bool_),
@@ -81,7 +160,7 @@ def join_heads(relaxed: Relaxed, reach: int) -> Floats:  # pragma: no cover
 
 
 @inner(cache=True)
-def _find_ancestors(relaxed: Relaxed, work: _Work, op: int, reach: int) -> int:  # pragma: no cover
+def _find_ancestors(relaxed: Relaxed, work: _Work, op: int, reach: int) -> int:
     work.mark[op] = op
     count = 0
     for before in range(op, -1, -1):
@@ -100,7 +179,7 @@ def _find_ancestors(relaxed: Relaxed, work: _Work, op: int, reach: int) -> int: 
 @inner(cache=True)
 def _refuted_until(
     relaxed: Relaxed, heads: Floats, work: _Work, op: int, c: int, count: int
-) -> float:  # pragma: no cover
+) -> float:
     """Seconds before which `op` is shown not to start on a device of class `c`; its head if none.
 
     Whatever start before the latest of all times at which forced ops could have been there from
@@ -124,46 +203,35 @@ def _refuted_until(
 
 
 @inner(cache=True)
-def _pass_forward(
-    relaxed: Relaxed, heads: Floats, work: _Work, c: int, count: int
-) -> None:  # pragma: no cover
-    """Sets `here` and `away` of the ancestors, the first in topological order first."""
-    group, seconds, here, away = relaxed.group, relaxed.seconds, work.here, work.away
-    num_classes = seconds.shape[1]
+def _pass_forward(relaxed: Relaxed, heads: Floats, work: _Work, c: int, count: int) -> None:
+    """Sets `earliest` of the ancestors, the first in topological order first."""
+    group, seconds, earliest = relaxed.group, relaxed.seconds, work.earliest
+    here = seconds.shape[1]
     lowest = work.ancestors[count - 1]
     for index in range(count - 1, -1, -1):
         op = work.ancestors[index]
-        forced = work.forced[group[op]]
-        here[op] = heads[op, c]
-        for k in range(num_classes):
-            exists = not forced and (k != c or relaxed.several[c])
-            away[op, k] = heads[op, k] if exists else np.inf
+        away = not work.forced[group[op]]
+        for place in range(here):
+            exists = away and (place != c or relaxed.several[c])
+            earliest[op, place] = heads[op, place] if exists else np.inf
+        earliest[op, here] = heads[op, c]
         for edge in range(relaxed.start[op], relaxed.start[op + 1]):
             before = relaxed.producer[edge]
             if before < lowest:
                 continue
-            together = group[before] == group[op]
-            from_here = here[before] + seconds[before, c]
-            ready = from_here + relaxed.wait[edge, c]
-            if not together:
-                for k in range(num_classes):
-                    end = away[before, k] + seconds[before, k]
-                    ready = min(ready, end + move(relaxed, edge, k, c))
-            here[op] = max(here[op], ready)
-            for k in range(num_classes):
-                ready = away[before, k] + seconds[before, k] + relaxed.wait[edge, k]
-                if not together:
-                    ready = min(ready, from_here + move(relaxed, edge, c, k))
-                    for j in range(num_classes):
-                        end = away[before, j] + seconds[before, j]
+            for place in range(here + 1):
+                k = c if place == here else place
+                ready = earliest[before, place] + seconds[before, k] + relaxed.wait[edge, k]
+                if group[before] != group[op]:
+                    for other in range(here if place == here else here + 1):
+                        j = c if other == here else other
+                        end = earliest[before, other] + seconds[before, j]
                         ready = min(ready, end + move(relaxed, edge, j, k))
-                away[op, k] = max(away[op, k], ready)
+                earliest[op, place] = max(earliest[op, place], ready)
 
 
 @inner(cache=True)
-def _pass_backward(
-    relaxed: Relaxed, work: _Work, last: int, c: int, count: int
-) -> None:  # pragma: no cover
+def _pass_backward(relaxed: Relaxed, work: _Work, last: int, c: int, count: int) -> None:
     """Sets `here_to` and `away_to` of the ancestors, the last in topological order first."""
     group, seconds = relaxed.group, relaxed.seconds
     here_to, away_to = work.here_to, work.away_to
@@ -204,9 +272,7 @@ def _pass_backward(
 
 
 @inner(cache=True)
-def _force(
-    relaxed: Relaxed, work: _Work, c: int, count: int, start: float
-) -> tuple[bool, float]:  # pragma: no cover
+def _force(relaxed: Relaxed, work: _Work, c: int, count: int, start: float) -> tuple[bool, float]:
     """Forces the groups that elsewhere would be later than `start`: whether any, and by when."""
     group, seconds = relaxed.group, relaxed.seconds
     found, earliest = False, np.inf
@@ -216,7 +282,7 @@ def _force(
             continue
         there = np.inf
         for k in range(seconds.shape[1]):
-            there = min(there, work.away[op, k] + seconds[op, k] + work.away_to[op, k])
+            there = min(there, work.earliest[op, k] + seconds[op, k] + work.away_to[op, k])
         if there > start:
             work.forced[group[op]] = True
             found, earliest = True, min(earliest, there)
@@ -224,7 +290,7 @@ def _force(
 
 
 @inner(cache=True)
-def _one_machine(relaxed: Relaxed, work: _Work, c: int, count: int) -> float:  # pragma: no cover
+def _one_machine(relaxed: Relaxed, work: _Work, c: int, count: int) -> float:
     """Seconds at which the forced ancestors can be over, infinite if one cannot be here."""
     release, held, delivery = np.empty(count), np.empty(count), np.empty(count)
     size = 0
@@ -238,7 +304,7 @@ def _one_machine(relaxed: Relaxed, work: _Work, c: int, count: int) -> float:  #
             return np.inf
         if seconds > 0:
             # The overhead lies behind the op, in the mirror before it.
-            release[size] = work.here[op] - (overhead if relaxed.lag_first else 0.0)
+            release[size] = work.earliest[op, -1] - (overhead if relaxed.lag_first else 0.0)
             held[size] = seconds + overhead
             delivery[size] = work.here_to[op] - (0.0 if relaxed.lag_first else overhead)
             size += 1

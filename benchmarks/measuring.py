@@ -1,0 +1,243 @@
+"""Studies of training steps that run on the two workers of `local-2`.
+
+Steps are extracted and calibrated once. Their placements then run in turn, round after round, and
+it is seen what else the machine did meanwhile. Everything is kept in a folder, and goes on where it
+was stopped: extracted graphs, calibration, placements, and each run.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from benchmarks.output import RESULTS, command_line, save, span
+from benchmarks.processes import busy_seconds, processor_seconds
+from placeto import load_cluster, load_graph, place, save_graph
+from placeto.cli import main as placeto
+from placeto.cluster import Cluster
+from placeto.grouping import Grouping, coarsen, colocation_groups
+from placeto.measurement import Effort, Runnable, Runtime, RuntimeSettings, find_runnable
+from placeto.measurement.calibration.machine import machine
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_json, write_json
+
+CLUSTER = "local-2"
+CALIBRATED = f"calibrated/{CLUSTER}-calibrated.yaml"  # the last file that gets its name
+GROUPS = 128  # by the papers' rules, at most, as in the results that are committed
+# How placements are run: as `placeto measure` did before steps were kept in order, memory was kept
+# and threads were to spare, and as it does.
+BEFORE, NOW = "before", "now"
+SETTINGS = {
+    BEFORE: RuntimeSettings("none", keeps_memory=False, serving_threads=0),
+    NOW: RuntimeSettings(),
+}
+# Of one core. A run that others took more of is made again, and the one they took least of counts.
+FOREIGN = 0.05
+TRIES = 2
+CANDIDATES = 3  # placements of a search that are run
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured."""
+
+    sources: dict[str, str]  # name -> what `placeto extract` takes
+    calibration: tuple[str, ...]  # options of `placeto calibrate`
+    searches: dict[str, float]  # placer -> its seconds
+    rounds: int  # runs of each placement
+    effort: Effort  # of each run
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training step on the calibrated cluster, and how it is run."""
+
+    problem: PlacementProblem
+    runnable: Runnable  # the graph's GraphDef
+    effort: Effort  # of each run
+    runtimes: Mapping[str, Runtime] = field(default_factory=dict)  # by `SETTINGS`, if there are any
+
+    def candidates(self, method: str, seconds: float) -> list[Ints]:
+        """The fastest few placements that a placer came by, the best first."""
+        placement = place(self.problem, method, seconds)
+        return list(placement.candidates or (placement.devices,))[:CANDIDATES]
+
+    def fastest(self, rows: Sequence[Row]) -> Row:
+        """The row whose placement is the fastest when each is run once; that run is not in it."""
+        for _ in alternate(self, rows, 1):
+            pass
+        return min(ran(rows), key=measured) | {"runs": []}
+
+
+@dataclass(frozen=True)
+class Study:
+    """A plan, the folder where all of it is kept, and the folder that the results go to."""
+
+    plan: Plan
+    folder: Path
+    results: Path
+
+    def prepare(self) -> None:
+        """Extracts and calibrates what is not there yet.
+
+        Raises:
+            PlacetoError: a command ended otherwise than it should.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        graphs = []
+        for name, source in self.plan.sources.items():
+            path = self.folder / f"{name}.json.gz"
+            graphs += ["--graph", str(path)]
+            if not path.exists():
+                extracted = self.folder / f"extracted_{name}.json.gz"
+                _command("extract", source, "-o", str(extracted))
+                save_graph(replace(load_graph(extracted), name=name), path)
+                extracted.unlink()
+        if not (self.folder / CALIBRATED).exists():
+            to = ("-o", str(self.folder / "calibrated"), *self.plan.calibration)
+            _command("calibrate", "--cluster", CLUSTER, *graphs, *to)
+
+    def cluster(self) -> Cluster:
+        """The calibrated cluster."""
+        return load_cluster(self.folder / CALIBRATED)
+
+    def case(self, name: str, grouping: Grouping | None = None) -> Case:
+        """A calibrated graph on the calibrated cluster; by default with the papers' groups."""
+        graph = load_graph(self.folder / "calibrated" / f"{name}.json.gz")
+        if grouping is None:
+            grouping = coarsen(graph, colocation_groups(graph), GROUPS)
+        problem = PlacementProblem(graph, self.cluster(), grouping)
+        return Case(problem, find_runnable(graph), self.plan.effort)
+
+    def contest(self, name: str, case: Case, enter: Callable[[Plan, Case], list[Row]]) -> list[Row]:
+        """Rows of a graph's placements, run in turn; they are kept after each run.
+
+        Where none are kept, `enter` makes them; see `alternate`.
+        """
+        kept = self.folder / f"{name}.rows.json"
+        with ExitStack() as stack:  # what nothing is run in is never started
+            runtimes = {
+                key: stack.enter_context(Runtime(case.problem.cluster, settings))
+                for key, settings in SETTINGS.items()
+            }
+            case = replace(case, runtimes=runtimes)
+            rows: list[Row] = read_json(kept)["rows"] if kept.exists() else enter(self.plan, case)
+            write_json(kept, {"rows": rows})
+            for _ in alternate(case, rows, self.plan.rounds):
+                write_json(kept, {"rows": rows})
+        return rows
+
+
+def main(
+    name: str,
+    plans: tuple[Plan, Plan],
+    measure: Callable[[Study], dict[str, Any]],
+    markdown: Callable[[dict[str, Any]], str],
+) -> tuple[Path, dict[str, Any]]:
+    """Runs a study as the command line says, and writes `NAME.json` and `NAME.md`.
+
+    Args:
+        name: the study's module.
+        plans: what is measured; and with `--quick`, whose results go into the study's folder.
+        measure: measures what is missing; what it returns goes into the results.
+        markdown: the page, of the results' `graphs`.
+
+    Returns:
+        The folder of the results, and their `graphs`.
+    """
+    parser = command_line(name, "a small graph, minutes; results into the folder")
+    parser.add_argument("--folder", type=Path, help="where all that is measured is kept")
+    wanted = parser.parse_args()
+    folder = wanted.folder or Path("build") / (f"{name}-quick" if wanted.quick else name)
+    study = Study(plans[wanted.quick], folder, folder if wanted.quick else RESULTS)
+    study.prepare()
+    document = {"machine": machine(), **measure(study)}
+    save(name, document, markdown(document["graphs"]), study.results)
+    return study.results, document["graphs"]
+
+
+def alternate(case: Case, rows: Sequence[Row], rounds: int) -> Iterator[Row]:
+    """Runs all placements once a round, in every other round from the last to the first.
+
+    Args:
+        case: what is placed and run.
+        rows: a placement each: `label`, `devices` (a digit a group), `runtime` (which one runs it),
+            `runs` (those that were made, which are not made again) and `reason` (why it cannot be
+            run). What is found is put into `runs` and `reason`.
+        rounds: how often.
+
+    Yields:
+        A row after each run.
+    """
+    for number in range(rounds):
+        for row in rows if number % 2 == 0 else reversed(rows):
+            if row["reason"] or len(row["runs"]) > number:
+                continue
+            run = _quiet(case, row)
+            row["reason"] = told = run.pop("reason")
+            if not row["reason"]:
+                row["runs"].append(run)
+                told = f"{measured(row):.4g} s, others had {run['foreign']:.0%}"
+            print(f"{case.problem.graph.name}: {row['label']}: {told}", file=sys.stderr, flush=True)
+            yield row
+
+
+def row_of(label: str, devices: Ints, runtime: str = NOW, **more: Any) -> Row:
+    """A placement that was not run yet; see `alternate`."""
+    digits = "".join(map(str, np.asarray(devices).tolist()))
+    rest = {"devices": digits, "runs": [], "reason": ""}
+    return {"label": label, "runtime": runtime, **more, **rest}
+
+
+def devices_of(row: Row) -> Ints:
+    """(num_groups,) devices."""
+    return np.array([int(digit) for digit in row["devices"]])
+
+
+def ran(rows: Sequence[Row]) -> list[Row]:
+    """Rows of placements that ran."""
+    return [row for row in rows if row["runs"] and not row["reason"]]
+
+
+def measured(row: Row) -> float:
+    """Median seconds of all steps of a placement that ran."""
+    return float(median(sample for run in row["runs"] for sample in run["samples"]))
+
+
+def milliseconds(row: Row) -> tuple[str, str]:
+    """What `measured` says, and from which to which median of a round."""
+    return f"{measured(row) * 1e3:.0f}", span([median(run["samples"]) for run in row["runs"]])
+
+
+def _quiet(case: Case, row: Row) -> dict[str, Any]:
+    """One run that others hardly disturb; `foreign` is how many cores others had meanwhile."""
+    runtime, tries = case.runtimes[row["runtime"]], []
+    while len(tries) < TRIES:
+        begin, before, own = monotonic(), busy_seconds(), _own_seconds(runtime)
+        measurement = runtime.measure(case.problem, devices_of(row), case.runnable, case.effort)
+        busy = busy_seconds() - before - (_own_seconds(runtime) - own)
+        foreign = round(busy / (monotonic() - begin), 3)
+        found = {"samples": list(measurement.samples), "foreign": foreign}
+        tries.append({**found, "reason": measurement.reason})
+        if measurement.reason or foreign <= FOREIGN:
+            return tries[-1]
+    return min(tries, key=lambda run: run["foreign"])
+
+
+def _own_seconds(runtime: Runtime) -> float:
+    return sum(processor_seconds(pid) for pid in (*runtime.process_ids.values(), None))
+
+
+def _command(*words: str) -> None:
+    if status := placeto(list(words)):
+        raise PlacetoError(f"placeto {' '.join(words)}: exit status {status}")
