@@ -18,8 +18,7 @@ from placeto.simulation import EvaluatedBatch
 from placeto.training import Trainer
 
 PARTS: tuple[tuple[str, Any, str], ...] = (
-    ("simulation", EvaluatedBatch, "place"),
-    ("simulation", EvaluatedBatch, "move"),
+    ("simulation", EvaluatedBatch, "place"),  # which `move` calls
     ("features", episodes, "node_features"),
     ("features", episodes, "update_node_features"),
     ("policy", Placeto2019Policy, "forward"),
