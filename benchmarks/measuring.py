@@ -81,8 +81,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Study:
-    """A plan, the folder where all of it is kept, and the folder that the results go to."""
+    """A plan by its name, the folder where all of it is kept, and that of the results."""
 
+    name: str
     plan: Plan
     folder: Path
     results: Path
@@ -124,7 +125,7 @@ class Study:
 
         Where none are kept, `enter` makes them; see `alternate`.
         """
-        kept = self.folder / f"{name}.rows.json"
+        kept = self.folder / f"{name}.{self.name}.json"
         with ExitStack() as stack:  # what nothing is run in is never started
             runtimes = {
                 key: stack.enter_context(Runtime(case.problem.cluster, settings))
@@ -159,7 +160,7 @@ def main(
     parser.add_argument("--folder", type=Path, help="where all that is measured is kept")
     wanted = parser.parse_args()
     folder = wanted.folder or Path("build") / (f"{name}-quick" if wanted.quick else name)
-    study = Study(plans[wanted.quick], folder, folder if wanted.quick else RESULTS)
+    study = Study(name, plans[wanted.quick], folder, folder if wanted.quick else RESULTS)
     study.prepare()
     document = {"machine": machine(), **measure(study)}
     save(name, document, markdown(document["graphs"]), study.results)

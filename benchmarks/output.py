@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from placeto.support.files import write_bytes
+
 RESULTS = Path(__file__).parent / "results"
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -46,8 +48,8 @@ def save(
 ) -> None:
     """Writes `NAME.json`, with the command, and `NAME.md`, and prints the page."""
     document = {"command": f"python -m benchmarks.{name}", **found}
-    (folder / f"{name}.json").write_text(json.dumps(document, indent=indent) + "\n")
-    (folder / f"{name}.md").write_text(page)
+    write_bytes(folder / f"{name}.json", f"{json.dumps(document, indent=indent)}\n".encode())
+    write_bytes(folder / f"{name}.md", page.encode())
     print(page, end="")
 
 

@@ -284,7 +284,8 @@ def to_document(cluster: Cluster) -> dict[str, Any]:
 
 def _entry(kind: type[Document], value: Device | Channel) -> dict[str, Any]:
     """A device or a channel as a cluster file has it, without what is None."""
-    pairs = zip(kind.__struct_encode_fields__, vars(value).values(), strict=True)
+    values = [getattr(value, name) for name in kind.__struct_fields__]
+    pairs = zip(kind.__struct_encode_fields__, values, strict=True)
     return {key: list(v) if isinstance(v, tuple) else v for key, v in pairs if v is not None}
 
 

@@ -72,7 +72,8 @@ def rank(step_time: float, over: float) -> float:
 def search_cost(step_time: float, over: float, scale: float, whole: int) -> float:
     """What a search makes small: step time, and more where a placement does not fit in memory.
 
-    Bytes over the limits, as a share of the whole graph's, are reckoned in `scale` seconds.
+    All is in seconds: `over` bytes over the limits, as a share of the graph's `whole` bytes, are
+    reckoned in `scale` seconds.
     """
     if over > 0:
         return step_time + scale * (ANY_EXCESS + WHOLE_EXCESS * over / whole)

@@ -67,8 +67,9 @@ class PlacementProblem:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # Pickled arrays can be written to, and compiled code would be compiled anew for them.
-        self.allowed.flags.writeable = False
+        # A pickle forgets it; compiled code would be compiled anew for arrays to write to.
+        for array in (self.op_group, self.op_seconds, self.allowed):
+            array.flags.writeable = False
 
     def _allowed(self) -> Bools:
         allowed = np.ones((self.num_groups, self.num_devices), dtype=bool)
@@ -235,8 +236,8 @@ class PlacementProblem:
             raise PlacetoError(f"{what} {have} shape {array.shape}, expected {shape}")
         if not np.issubdtype(array.dtype, np.integer):
             raise PlacetoError(f"{what} {have} {array.dtype} values, expected device numbers")
-        if (wrong := (array < 0) | (array >= self.num_devices)).any():
-            first = int(np.argmax(wrong))
+        if array.size and not 0 <= array.min() <= array.max() < self.num_devices:
+            first = int(np.argmax((array < 0) | (array >= self.num_devices)))
             raise PlacetoError(
                 f"placement gives group {first % self.num_groups} device {array.flat[first]}, "
                 f"but devices go from 0 to {self.num_devices - 1}"

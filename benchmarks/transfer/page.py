@@ -244,6 +244,7 @@ def fineness(chosen: pd.DataFrame) -> str:
     families = _families(chosen)
     run = ["method", "family", "graph", "cluster", "policy", "seed"]
     times = finite.pivot(index=run, columns="groups", values="step_time")
+    times = times.reindex(columns=[first, *others])
     rows = []
     for groups in others:
         found = (times[groups] / times[first]).dropna()

@@ -66,8 +66,8 @@ class _Steps(NamedTuple):
 def queue_pairs(problem: PlacementProblem, allowed: Bools) -> tuple[Ints, Ints]:
     """Pairs of ops, two (n,) arrays, of which the first is always served before the second.
 
-    Groups are where they may be, (num_groups, num_devices). Pairs that follow from others and the
-    graph's edges may be missing.
+    (num_groups, num_devices) `allowed` tells where groups may be. Pairs that follow from others and
+    the graph's edges may be missing.
     """
     graph, op_seconds = problem.graph, problem.op_seconds
     pairs = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)

@@ -61,7 +61,7 @@ def allowed_classes(allowed: Bools, classes: Classes) -> Bools:
 
 
 def relax(problem: PlacementProblem, allowed: Bools, pairs: tuple[Ints, Ints]) -> Relaxed:
-    """The relaxed problem, of (num_groups, num_devices) where groups may be.
+    """The relaxed problem; (num_groups, num_devices) `allowed` tells where groups may be.
 
     Pairs are ops of one group, first and second, two (n,) arrays: the second starts when the device
     is free of the first, whatever the placement.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeGuard
+from typing import Annotated, Any, TypeGuard
 
 import numpy as np
 from tyro.conf import Positional, arg
@@ -80,6 +80,7 @@ def run(arguments: Compare) -> int:
     if arguments.workers is not None:
         search, interrupted = _at_once(problems, methods, arguments.workers, arguments)
     compared: list[tuple[Baseline, list[Placement]]] = []
+    rows: list[dict[str, Any]] = []
     try:
         for problem, placements in zip(problems, search, strict=True):
             base = baseline(problem)
@@ -89,15 +90,13 @@ def run(arguments: Compare) -> int:
                 note(f"{problem.graph.name}: {base.infeasibility}")
             for placement in placements:
                 found.append(placement)
+                rows.append(placement_row(placement, base, arguments.grouping))
                 if folder is not None:
                     _save(placement, folder)
                 if placement.interrupted:
                     raise KeyboardInterrupt
     except KeyboardInterrupt:
         interrupted = True
-    rows = [
-        placement_row(each, base, arguments.grouping) for base, found in compared for each in found
-    ]
     document = {"rows": rows, "interrupted": interrupted}
     tables = [compare_table(found, base) for base, found in compared if found]
     print_result(arguments.json, document, tables, arguments.output)

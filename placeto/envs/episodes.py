@@ -176,6 +176,7 @@ class Episodes:
         penalty, terminal = self._rules.memory_penalty, self._rules.reward == "terminal"
         rewards, terminated = np.zeros(len(actions)), np.zeros(len(actions), dtype=bool)
         # All are evaluated before any goes on: if the evaluator raises, the step can be retaken.
+        # Until then, infos of rows that were evaluated are ahead of their episodes.
         for number, mine in self._by_problem(rows):
             batch, allowed = self._batches[number], self._problems[number].allowed
             groups, devices = progress.current[mine], actions[mine]

@@ -69,7 +69,7 @@ def specify(
     own = None if evaluate is evaluator else evaluate
     measures = own if isinstance(own, MeasuringEvaluator) else None
     return EpisodeSpecification(
-        problems, rules, evaluate, max_groups, max_edges, render_mode, measures
+        problems, rules, evaluate, max_groups, max_edges, render_mode=render_mode, measures=measures
     )
 
 

@@ -38,8 +38,9 @@ class DeviceKind:
         return 2.0 * self.multiprocessors * self.lanes * self.clock_hertz
 
 
+# The processor's 16 lanes are two AVX2 FMA ports of 8 float32 each.
 _FIGURES = {
-    "cpu": ("Intel Xeon E5-2699 v3 (Haswell, 18 cores)", 18, 16, 2.3e9, 68e9),  # 2 AVX2 FMA ports
+    "cpu": ("Intel Xeon E5-2699 v3 (Haswell, 18 cores)", 18, 16, 2.3e9, 68e9),
     "k40": ("NVIDIA Tesla K40", 15, 192, 745e6, 288e9),
     "k80": ("NVIDIA Tesla K80, one of its two GK210", 13, 192, 560e6, 240e9),
     "p100": ("NVIDIA Tesla P100 PCIe 16 GB", 56, 64, 1303e6, 732e9),

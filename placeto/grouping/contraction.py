@@ -114,8 +114,9 @@ def contract(
     it is popped. When two groups merge, the one with fewer pairs gives its to the other, so that
     a pair changes hands at most log2(num_groups) times.
 
-    Neighbours, (num_pairs,) low and high numbers, stand there once, with the bytes between them. At
-    most `surplus` merges are made, and no group that takes more than `limit`, a share of the time.
+    Each pair of neighbours is given once, (num_pairs,) lower and higher numbers, with the bytes
+    between. At most `surplus` merges are made, and no merged group takes more than `limit`, a share
+    of the time.
     """
     parent, share, least = groups
     num_groups, num_pairs = len(parent), len(low)
@@ -169,10 +170,15 @@ def contract(
         # A lower number at the same weight makes the entries of b's pairs too late.
         if long == list_of[b] and share[a] + least <= before * FELT:
             half = head[long]
+            head[long], length[long] = -1, 0
             while half >= 0:
-                if pairs.alive[half // 2]:
+                rest = following[half]
+                if pairs.alive[half // 2]:  # the others are of no use in the list
+                    following[half] = head[long]
+                    head[long] = half
+                    length[long] += 1
                     _enter(heap, half // 2, pairs, groups)
-                half = following[half]
+                half = rest
         list_of[a] = long
         half = head[short]
         while half >= 0:

@@ -125,11 +125,14 @@ def heaviest_children(problem: PlacementProblem) -> Ints:
     """
     source, target, size = costs.forward_edges(problem)
     transfer = costs.mean_transfer_seconds(problem, size)
-    favourite = np.full(problem.num_groups, -1)
+    order = np.argsort(-transfer, kind="stable")
+    order = order[transfer[order] > 0]
+    child_of: dict[int, int] = {}
     taken: set[int] = set()
-    for edge in np.argsort(-transfer, kind="stable").tolist():
-        parent, child = source[edge], target[edge]
-        if transfer[edge] > 0 and favourite[parent] < 0 and child not in taken:
-            favourite[parent] = child
+    for parent, child in zip(source[order].tolist(), target[order].tolist(), strict=True):
+        if parent not in child_of and child not in taken:
+            child_of[parent] = child
             taken.add(child)
+    favourite = np.full(problem.num_groups, -1)
+    favourite[[*child_of]] = [*child_of.values()]
     return favourite

@@ -46,7 +46,8 @@ def main() -> None:
         try:
             key = request["sha256"]
             if key not in graph_defs:
-                graph_defs = {key: tf.compat.v1.GraphDef.FromString(read_bytes(request["path"]))}
+                graph_defs.clear()  # there may be no memory for two
+                graph_defs[key] = tf.compat.v1.GraphDef.FromString(read_bytes(request["path"]))
             devices = {op: request["devices"][number] for op, number in request["ops"].items()}
             if target:
                 # Variables live on in the workers after their session, and so does the session of a

@@ -62,7 +62,10 @@ class Seq2Seq(nn.Module):
 
     @torch.no_grad()
     def draw(self, x: Tensor, allowed: Tensor, noise: Tensor) -> Tensor:
-        """(steps, batch) devices, each the largest of its logits with noise of their shape."""
+        """(steps, batch) devices, the largest of their logits and noise each.
+
+        The (steps, batch, num_devices) noise is Gumbel's for draws, 0 for the likeliest devices.
+        """
         batch = noise.shape[1]
         memory, state = self._encode(x, batch)
         device = torch.full((1, batch), self.devices.num_embeddings - 1)

@@ -50,7 +50,11 @@ def device_map(
 
 
 def check_device_map(problem: PlacementProblem) -> None:
-    """Raises what `device_map` would for any placement, before one is searched for."""
+    """Refuses, before a placement is searched for, a problem that has no map.
+
+    Raises:
+        PlacetoError: the graph is of no PyTorch module, a device has no name, or two have the same.
+    """
     _modules(problem.graph)
     cluster = problem.cluster
     _named(cluster, range(cluster.num_devices), torch_devices(cluster))

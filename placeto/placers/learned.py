@@ -133,9 +133,12 @@ def train_until_spent(
     train: Callable[[Incumbent, Config, Trained | None, float], None] = train_once,
     several: bool = True,
 ) -> None:
-    """Trains, from fresh weights several times where there are few groups, in equal parts of time.
+    """Trains until the budget is spent, once or several times.
 
-    One training ends soon there, and not always near the best placement.
+    Where there are few groups one training ends soon, and not always near the best placement: there
+    are `several` from fresh weights, in equal parts of the time, unless a policy was `trained`
+    before. `train(incumbent, config, trained, end)` trains once, to `end` in the incumbent's
+    seconds.
     """
     few = incumbent.problem.num_groups < FEW_GROUPS
     trainings = TRAININGS if few and several and trained is None else 1

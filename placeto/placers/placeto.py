@@ -121,8 +121,9 @@ def _fine_tune(
                 policy.offer_greedy(few, ready_for(few.problem), few.best)
                 refine(ready_for)
                 # For some seconds, greedy sweeps from the best placement with a stretch moved.
-                until = DISTURBED_SHARE * (few.seconds - before) + incumbent.seconds
-                ready = ready_for(incumbent.problem)
+                share = DISTURBED_SHARE * (few.seconds - before)
+                ready = ready_for(incumbent.problem)  # which is not of that time
+                until = incumbent.seconds + share
                 while incumbent.seconds < until and not incumbent.expired:
                     starts = policy.disturbed(incumbent.problem, incumbent.best, rng, DISTURBED)
                     policy.offer_drawn(incumbent, ready, starts, rng, policy.LIKELIEST, later=True)

@@ -101,7 +101,9 @@ def _train_and_improve(
         if incumbent.seconds >= end:
             return
         start = incumbent.best
-        if problem.num_groups < ENOUGH_GROUPS and sweep % 2:  # no sweep may improve the best known
+        if (
+            problem.num_groups < ENOUGH_GROUPS and sweep % 2
+        ):  # their best known is soon one that no sweep improves
             start = random_placement(problem, trainer.rng)
         trainer.roll_out(0, episodes=config.episodes, start=start)
         incumbent.progress(f"improving: best {format_seconds(incumbent.step_time)}")

@@ -42,7 +42,7 @@ class Incumbent:
         started: when the incumbent was made.
         devices: (num_groups,) the best placement, or None before the first.
         evaluations: placements simulated so far.
-        lower_bound: see `Placement`, as for `trace` (of one of a batch) and `learning`.
+        lower_bound, trace, learning: see `Placement`; a batch is at most once in the trace.
         recent: (num_groups,) devices of the last `RECENT` in the trace, all different, the fastest
             last.
         part: what is at work, of a placer that is made of several.

@@ -94,7 +94,7 @@ def move_around(
 ) -> None:
     """Moves a group, or a run or a region around it, to a device: all kinds but SWAP and SHIFT.
 
-    Groups of a placement that may not be there stay.
+    Of several groups those that may not be there stay; a single one must be allowed there.
     """
     if kind in (Move.SINGLE, Move.FOLLOW):
         devices[group] = there
@@ -232,8 +232,9 @@ def no_opinion(num_groups: int, num_devices: int) -> Opinion:
 
 @inner(cache=True)
 def draw_kind(tried: Floats, gained: Floats, kinds: int, evenly: float, rng: Generator) -> int:
-    """Draws one of so many kinds of proposals, the likelier the oftener it was tried and gained.
+    """Draws one of the first `kinds` kinds of proposals.
 
+    It is the likelier the larger the share of its tries that gained, of (NUM_KINDS,) counts;
     `evenly` is the chance that all are equally likely.
     """
     if rng.random() < evenly:

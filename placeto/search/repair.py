@@ -132,8 +132,8 @@ def _best_move(
     Only groups that are awake move. The peaks are (num_devices,) bytes.
 
     Returns:
-        The placement after it, and its peaks; None if there is no move to try, or no time until so
-        many seconds of the incumbent's.
+        The placement after it, and its peaks; None if there is no move to try, or the incumbent's
+        clock is past `until`, in seconds.
     """
     problem = incumbent.problem
     groups = np.flatnonzero(awake & (peak > problem.memory_limit)[devices])

@@ -52,7 +52,7 @@ def whole(
 
 def real(values: ArrayLike, length: int, where: str) -> Floats:
     """A column of real numbers from 0, one an op, copied and read-only."""
-    array = _array(values, np.float64, "numbers", length, where, "op")
+    array = _array(values, np.float64, "numbers", length, where, "op").copy()
     _refuse(~(array >= 0), array, where, "must not be negative or NaN")
     array.flags.writeable = False
     return array
@@ -73,7 +73,7 @@ def _array(
     row: str,
 ) -> NDArray[Any]:
     try:
-        array = np.array(values, dtype=kind)
+        array = np.asarray(values, dtype=kind)
     except (TypeError, ValueError, OverflowError) as error:
         raise PlacetoError(f"{where}: not a list of {numbers}") from error
     if array.ndim != 1:

@@ -47,7 +47,7 @@ def tensorflow_devices(
 ) -> tuple[TensorFlowDevice, ...]:
     """What TensorFlow calls the devices of a cluster, in full; with no launch, of one process.
 
-    The cluster has a name for each, and says `tensorflow` of it, (num_devices,) both.
+    `names` and `tensorflow`, (num_devices,) both, are what the cluster file says of each.
 
     Raises:
         PlacetoError: a device without such a name or with another's, a process that the launch

@@ -7,6 +7,7 @@ import json
 import pickle
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ class RunDirectory:
     def open(self, updates: int) -> Iterator[tuple[Callable[[UpdateReport], None], Log]]:
         """Yields what an update is written down with, and what other scalars are.
 
-        What there is of later ones than the first `updates` is void.
+        What the directory has of later updates than the first `updates` is void.
         """
         for name in RUN_FILES:  # what a kill in the middle of a write left
             for path in self.path.glob(f".{name}.*"):
@@ -223,11 +224,17 @@ def _events(directory: Path, first: int) -> Iterator[Log]:
     except ImportError:
         yield lambda step, scalars: None
         return
-    with SummaryWriter(str(directory), purge_step=first, filename_suffix=f".{first}") as writer:
+    writer = SummaryWriter(str(directory), purge_step=first, filename_suffix=f".{first}")
 
-        def log(step: int, scalars: Mapping[str, float]) -> None:
-            for tag, value in scalars.items():
-                writer.add_scalar(tag, value, step)
-            writer.flush()
+    def write(step: int, scalars: Mapping[str, float]) -> None:
+        for tag, value in scalars.items():
+            writer.add_scalar(tag, value, step)
+        writer.flush()
 
-        yield log
+    # Ctrl-C, which the main thread meets, in the middle of putting something into tensorboardX's
+    # queue can leave the queue so that its end is waited for without end.
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            yield lambda step, scalars: thread.submit(write, step, scalars).result()
+        finally:
+            thread.submit(writer.close)

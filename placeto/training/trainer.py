@@ -183,6 +183,9 @@ class Trainer:
     ) -> tuple[float, float]:
         """Makes what was done in some episodes likelier, or less so, by its advantage.
 
+        Several parts of the states are computed at once. What `tick` raises leaves the network as
+        it was before the present epoch.
+
         Args:
             index: of their problem.
             played: the episodes.
@@ -343,7 +346,9 @@ class Baselines:
 
 
 def clipped_surrogate(taken: Tensor, old: Tensor, advantage: Tensor, clip: float) -> Tensor:
-    """The objective of equation 7: min(r A, clip(r, 1 - clip, 1 + clip) A).
+    """min(r A, clip(r, 1 - clip, 1 + clip) A).
+
+    Equation 7 of Schulman et al. 2017 (arXiv:1707.06347).
 
     Args:
         taken: (n,) log-probabilities of what was done, in nats.

@@ -79,9 +79,9 @@ def _transformer(rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Family:
-    """Graphs of one make, and what draws a member's source.
+    """Graphs of one make: what they are, in a few words, and what draws a member's source.
 
-    None does where graphs are made without TensorFlow.
+    `draw` is None where graphs are made without TensorFlow.
     """
 
     summary: str

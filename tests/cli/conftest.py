@@ -7,6 +7,7 @@ import pytest
 
 from placeto import save_cluster, save_graph
 from placeto.cli import main
+from placeto.support.beside import INSIDE
 from tests.builders import make_cluster, make_graph
 
 
@@ -41,6 +42,7 @@ def folder(monkeypatch, tmp_path):
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv(INSIDE, "1")  # no word of compiling where nothing is compiled yet
     graph = make_graph(
         {"a": 1.0, "b": 10.0, "c": 10.0, "d": 1.0},
         [("a", 1, ["b", "c"]), ("b", 1, ["d"]), ("c", 1, ["d"])],

@@ -25,7 +25,7 @@ SHELLS = ("bash", "console", "sh", "shell")
 INCLUDE = re.compile(r'^--8<-- "([^"]+)"\n', re.MULTILINE)
 OUTPUT = "Output"
 ANYTHING = "…"
-SHELL_ONLY = {"|", ">", "&&", "#"}
+SHELL_ONLY = re.compile(r"[|&;<>$*?~#`()]")
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,10 @@ class Reader:
         return said.getvalue()
 
     def _shell(self, script: str, where: str) -> str:
-        lines = [shlex.split(line) for line in script.replace("\\\n", " ").splitlines()]
-        if all(line[0] == "placeto" and SHELL_ONLY.isdisjoint(line) for line in lines):
-            return "".join(self._placeto(line[1:], where) for line in lines)
+        lines = script.replace("\\\n", " ").split("\n")
+        lines = [line for line in lines if line.strip()]
+        if all(line.startswith("placeto ") for line in lines) and not SHELL_ONLY.search(script):
+            return "".join(self._placeto(shlex.split(line)[1:], where) for line in lines)
         path = [str(Path(sys.executable).parent), os.environ["PATH"]]
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
@@ -125,7 +126,7 @@ class Reader:
     def _placeto(self, arguments: list[str], where: str) -> str:
         """Runs the command in this process, which has read the libraries in."""
         with contextlib.chdir(self._folder), contextlib.redirect_stdout(io.StringIO()) as said:
-            assert main(arguments) == 0, f"{where}: {arguments}"
+            assert main(arguments) == 0, f"{where}: {arguments}: {said.getvalue()}"
         return said.getvalue()
 
 

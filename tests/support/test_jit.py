@@ -151,7 +151,10 @@ envs.step(envs.action_space.sample())
 
 
 def test_every_compiled_function_has_one_specialisation() -> None:
-    """Numba keeps a file for each: `name-line.py311.1.nbc`, a second is `.2.nbc`."""
+    """Numba keeps a file for each: `name-line.py311.1.nbc`, a second is `.2.nbc`.
+
+    What other tests have had compiled counts, too.
+    """
     subprocess.run([sys.executable, "-c", EVERYTHING], check=True, env=os.environ | {INSIDE: "1"})
     kept = Path(os.environ.get("NUMBA_CACHE_DIR", jit.PACKAGE)).rglob("*.nbc")
     numbers = {path.name: path.name.split(".")[-2] for path in kept}

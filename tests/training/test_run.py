@@ -7,6 +7,7 @@ import pkgutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -256,6 +257,19 @@ def test_events_are_those_of_the_metrics(tmp_path):
             )
 
 
+def test_events_are_written_where_ctrl_c_is_not_met(tmp_path, monkeypatch):
+    """Python raises it in the main thread; a queue that it cuts short may never end."""
+    writer = pytest.importorskip("tensorboardX").SummaryWriter
+    threads = []
+    for name in ("add_scalar", "flush", "close"):
+        monkeypatch.setattr(
+            writer, name, lambda *_: threads.append(threading.current_thread()), raising=True
+        )
+    train(PROBLEMS, CONFIG, tmp_path)
+    assert len(set(threads)) == 1
+    assert threads[0] is not threading.main_thread()
+
+
 COMMAND = (
     *("train", "--graphs", "nmt", "--cluster", "k80x2", "--grouping", "12", "--updates", "60"),
     *("--episodes", "4", "--rounds", "1", "--width", "4", "--checkpoint-every", "1", "-o", "run"),
@@ -285,13 +299,14 @@ def wait_for_update(process, folder, update):
         time.sleep(0.001)
 
 
-def test_a_command_that_is_killed_and_then_interrupted(tmp_path, monkeypatch):
+def test_a_command_that_is_killed_twice_and_then_interrupted(tmp_path, monkeypatch):
     """A kill leaves whole files, Ctrl-C a checkpoint; in the end the run is what it is anyway."""
-    with start(tmp_path) as process:
-        wait_for_update(process, tmp_path, 1)
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-    assert_every_file_is_whole(tmp_path / "run")
+    for update in (1, 15):
+        with start(tmp_path) as process:
+            wait_for_update(process, tmp_path, update)
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert_every_file_is_whole(tmp_path / "run")
     with start(tmp_path) as process:
         wait_for_update(process, tmp_path, 31)
         process.send_signal(signal.SIGINT)

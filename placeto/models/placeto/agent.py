@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from functools import cache, partial
 from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from placeto.envs.features.groups import GroupGraph, group_graph
-from placeto.envs.features.pairs import GroupIndex, group_index
+from placeto.envs.features.groups import group_graph
+from placeto.envs.features.pairs import group_index
 from placeto.heuristics.initial import single_devices
 from placeto.models.agent import Agent, Teacher, Visit, Wanted, joined
 from placeto.models.network import entropy
@@ -26,16 +25,7 @@ from placeto.support.threads import one_thread_an_operation
 STATES_AT_ONCE = 1024
 MOST_BLOCKS = 8
 SAME = 1e-9
-KIND = attrgetter("kind", "memory_bytes", "launch_overhead_seconds")  # of devices that are alike
-
-
-class _Task(NamedTuple):
-    """What of a problem does not change while it is trained on."""
-
-    problem: PlacementProblem
-    graph: GroupGraph
-    group_index: GroupIndex
-    single: Ints  # (num_groups,) the best device for all groups
+LIKENESS = attrgetter("kind", "memory_bytes", "launch_overhead_seconds")  # of devices
 
 
 class PlacetoAgent(Agent[Sweeps]):
@@ -69,7 +59,9 @@ class PlacetoAgent(Agent[Sweeps]):
         self._teacher = teacher
         self._play = partial(play, memory_penalty=config.memory_penalty)
         # Made when they are first needed, and kept.
-        self._task = cache(self._made_ready)
+        self._graph = cache(lambda index: group_graph(problems[index]))
+        self._index = cache(lambda index: group_index(problems[index]))
+        self._single = cache(self._best_device)
         self._taught = cache(self._imitated)
         self._lesson = cache(self._prepared)
         self.network = PlacetoPolicy(PlacetoNetworkConfig(**config.part(PlacetoNetworkConfig)))
@@ -77,14 +69,14 @@ class PlacetoAgent(Agent[Sweeps]):
     def roll_out(
         self, wanted: Wanted, rng: np.random.Generator, visit: Visit | None = None
     ) -> Sweeps:
-        """Goes through the groups, from one device; see `sweeps.play`."""
-        task = self._task(wanted.problem)
-        problem = task.problem
-        start = task.single if wanted.start is None else wanted.start
+        """Goes through the groups, from one device; see `play.play`."""
+        index = wanted.problem
+        problem = self._problems[index]
+        start = self._single(index) if wanted.start is None else wanted.start
         steps = self._config.sweeps * problem.num_groups
         noise = wanted.noise(rng, steps, wanted.episodes, problem.num_devices)[:, wanted.part]
         starts = np.tile(start, (noise.shape[1], 1))
-        played = self._play(problem, self._guide(task), starts, np.ascontiguousarray(noise))
+        played = self._play(problem, self._guide(index), starts, np.ascontiguousarray(noise))
         if visit is not None:
             visit(played.best, simulate_many(problem, played.best))
         return played
@@ -114,40 +106,39 @@ class PlacetoAgent(Agent[Sweeps]):
         )
         episodes = played.actions.shape[1]
         current = torch.from_numpy(played.current).repeat_interleave(episodes)[part]
-        table = self.network.embed(self._task(index).graph)
+        table = self.network.embed(self._graph(index))
         log = self.network(pairs, groups, table[current], choices).log_softmax(dim=-1)
         return log.gather(1, actions[:, None]).squeeze(1), entropy(log)
 
-    def _made_ready(self, index: int) -> _Task:
-        problem = self._problems[index]
-        singles = single_devices(problem)
-        outcomes = simulate_many(problem, singles)
-        single = singles[np.lexsort((outcomes.step_time, ~outcomes.feasible))[0]]
-        return _Task(problem, group_graph(problem), group_index(problem), single)
+    def _best_device(self, index: int) -> Ints:
+        """(num_groups,) the best device for all groups."""
+        singles = single_devices(self._problems[index])
+        outcomes = simulate_many(self._problems[index], singles)
+        best: Ints = singles[np.lexsort((outcomes.step_time, ~outcomes.feasible))[0]]
+        return best
 
     def _imitated(self, index: int) -> Ints:
         """(num_groups,) the teacher's placement, with like devices in one order."""
         assert self._teacher is not None
-        task = self._task(index)
-        first = int(np.bincount(task.single).argmax())
-        return relabelled(task.problem, self._teacher(task.problem), first)
+        problem = self._problems[index]
+        first = int(np.bincount(self._single(index)).argmax())
+        return relabelled(problem, self._teacher(problem), first)
 
     def _prepared(self, index: int, number: int) -> Sweeps:
-        task, taught = self._task(index), self._taught(index)
-        problem = task.problem
+        problem, taught = self._problems[index], self._taught(index)
         rng = np.random.default_rng([self._config.seed, index, number])
         near = [disturbed(problem, taught, rng) for _ in range(self._config.disturbed_lessons)]
         quiet = np.zeros((problem.num_groups, len(near), problem.num_devices))
         alike = np.tile(taught, (len(near), 1))
-        guide, single = self._guide(task), task.single[None]
+        guide, single = self._guide(index), self._single(index)[None]
         far = self._play(problem, guide, single, quiet[:, :1].copy(), forced=taught[None])
         others = self._play(problem, guide, np.stack(near), quiet, decided=True, forced=alike)
         lesson: Sweeps = joined([far, others])
         return lesson
 
-    def _guide(self, task: _Task) -> CompiledPolicy:
+    def _guide(self, index: int) -> CompiledPolicy:
         with torch.inference_mode(), one_thread_an_operation():
-            return self.network.ready(task.graph, task.group_index)
+            return self.network.ready(self._graph(index), self._index(index))
 
 
 def relabelled(problem: PlacementProblem, devices: Ints, first: int) -> Ints:
@@ -165,7 +156,7 @@ def relabelled(problem: PlacementProblem, devices: Ints, first: int) -> Ints:
         (num_groups,) devices; as they were if the swap would change the step time (their channels
         differ) or give a group a device that it may not be on.
     """
-    kinds = [KIND(device) for device in problem.cluster.devices]
+    kinds = [LIKENESS(device) for device in problem.cluster.devices]
     free = sorted(range(problem.num_devices), key=lambda device: (device != first, device))
     label: dict[int, int] = {}
     for device in devices[problem.group_order].tolist():

@@ -53,7 +53,10 @@ class Filled(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sweeps(Played):
-    """What happened in some episodes; the reward is the fall of the cost, relative to the first."""
+    """What happened in some episodes.
+
+    Rewards are falls of the penalised step time, as shares of the first one.
+    """
 
     AXES: ClassVar = {
         **Played.AXES,

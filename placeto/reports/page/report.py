@@ -1,4 +1,4 @@
-"""Everything that a report says of a placement, computed before any of it is drawn."""
+"""What a report says of a placement, beside what is read off the placement when it is drawn."""
 
 import time
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Report:
     Attributes:
         others: what other placers found, the choice not among them.
         outcomes: how the choice does under other costs.
-        seconds: what computing all this took.
+        seconds: what the other placers and costs took.
     """
 
     placement: Placement
