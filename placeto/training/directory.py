@@ -237,4 +237,4 @@ def _events(directory: Path, first: int) -> Iterator[Log]:
         try:
             yield lambda step, scalars: thread.submit(write, step, scalars).result()
         finally:
-            thread.submit(writer.close)
+            thread.submit(writer.close).result()
