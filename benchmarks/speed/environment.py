@@ -28,23 +28,17 @@ ROUNDS = 5
 
 
 def environment_speed(graph: str, grouping: str) -> dict[str, Any]:
-    """Seconds a step of every form of one environment; in a process of its own.
+    """Seconds a step of every form of one environment, resets not counted.
 
-    All forms take actions at random, of all devices (`any`) or of all but the group's present one
-    (`moves`: each step is a simulation). Resets are not counted.
+    Actions are random, of all devices or, for `moves`, of all but the group's present one.
     """
     arguments: dict[str, Any] = {"graph": graph, "cluster": CLUSTER, **OPTIONS[grouping]}
     vector: Any = gymnasium.make_vec("DevicePlacement-v0", num_envs=NUM_ENVS, **arguments)
     wrapped = gymnasium.make("DevicePlacement-v0", **arguments)
-    environments = {
-        "gym.make": wrapped,
-        "unwrapped": wrapped.unwrapped,
-        "vector": vector,
-        "reference": ReferenceEnv(EVERY, **arguments),
-    }
+    environments = {"gym.make": wrapped, "unwrapped": wrapped.unwrapped, "vector": vector,
+                    "reference": ReferenceEnv(EVERY, **arguments)}  # fmt: skip
     groups = next(iter(vector.problems.values())).num_groups
-    found: dict[str, Any] = {"graph": graph, **OPTIONS[grouping]}
-    found |= {"grouping": grouping, "groups": groups}
+    found = {"graph": graph, **OPTIONS[grouping], "grouping": grouping, "groups": groups}
     shape = min(STEPS[grouping], groups), NUM_ENVS
     for kind, lowest in (("any", 0), ("moves", 1)):
         shifts = np.random.default_rng(0).integers(lowest, vector.num_devices, shape)
@@ -62,15 +56,10 @@ def _seconds(name: str, env: Any, shifts: Ints) -> Floats:
 
 
 def episode(env: Any, shifts: Ints) -> Floats:
-    """Plays the beginning of an episode.
+    """(steps,) seconds that each step took at the beginning of an episode.
 
-    Args:
-        env: one environment, or a vector of `shifts.shape[1]`.
-        shifts: (steps, num_envs) what is added to the number of the current group's device; the
-            first column for one environment.
-
-    Returns:
-        (steps,) seconds each took.
+    `shifts`, (steps, num_envs), is added to the number of the current group's device; for one
+    environment its first column.
     """
     vector = isinstance(env, VectorEnv)
     observation, info = env.reset(seed=0)

@@ -14,12 +14,10 @@ from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.extraction.quiet import import_tensorflow
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
-from placeto.support.arrays import Floats, Ints
+from placeto.support.arrays import Ints
 from placeto.support.bundle import FOLDERS
 from placeto.support.files import read_bytes
 from tests.reference import reference_schedule
-
-DEVICE = "/job:localhost/replica:0/task:0/device:GPU:{}"
 
 
 def has_grappler() -> bool:
@@ -31,13 +29,8 @@ def has_grappler() -> bool:
 def grappler(problem: PlacementProblem, devices: Ints) -> Iterator[Callable[[], float]]:
     """A function that has Grappler work out the step time of a placement, in seconds.
 
-    One call is one `Cluster.MeasureCosts`: it infers shapes, estimates the time of every op from
-    the device's figures, simulates the step, and hands the costs of all ops to Python. The GraphDef
-    is read, placed and made an `Item` beforehand.
-
-    Args:
-        problem: of a bundled graph, on devices that are all K80s.
-        devices: (num_groups,) the placement.
+    One call is one `Cluster.MeasureCosts`, from shapes to the costs of all ops. The GraphDef of the
+    problem's graph, a bundled one, is read, placed on K80s and made an `Item` beforehand.
     """
     import_tensorflow()
     from tensorflow.core.framework.graph_pb2 import GraphDef
@@ -49,7 +42,8 @@ def grappler(problem: PlacementProblem, devices: Ints) -> Iterator[Callable[[], 
 
     run = problem.graph.meta["run"]
     graph_def = GraphDef.FromString(read_bytes(FOLDERS["graphs"] / run["graph_def"]))
-    names = [DEVICE.format(number) for number in range(problem.num_devices)]
+    first = "/job:localhost/replica:0/task:0/device:GPU:"
+    names = [f"{first}{number}" for number in range(problem.num_devices)]
     on = devices[problem.op_group].tolist()
     placed = {op: names[device] for op, device in zip(problem.graph.op_names, on, strict=True)}
     for node in graph_def.node:  # those that are no ops of the step initialize variables
@@ -74,41 +68,31 @@ def grappler(problem: PlacementProblem, devices: Ints) -> Iterator[Callable[[], 
 
 def reference_outcomes(problem: PlacementProblem, many: Ints) -> Outcomes:
     """What `simulate_many` returns, worked out by `tests/reference.py`."""
-    schedules, starts = [], []
-    for devices in many:
+    schedules = []
+    # The first start of an op of each group that takes time, 0 where there is none.
+    starts = np.full((len(many), problem.num_groups), np.inf)
+    for devices, first in zip(many, starts, strict=True):
         on = devices[problem.op_group]
         schedules.append(reference_schedule(problem.graph, problem.cluster, on.tolist()))
-        starts.append(_group_start(problem, devices, np.array(schedules[-1].start)))
-    return Outcomes(
-        step_time=np.array([schedule.step_time for schedule in schedules]),
-        peak_memory=np.array([schedule.peak_memory for schedule in schedules]),
-        group_start=np.stack(starts),
-        feasible=np.array([schedule.feasible for schedule in schedules]),
-    )
-
-
-def _group_start(problem: PlacementProblem, devices: Ints, start: Floats) -> Floats:
-    """(num_groups,) the first start of an op that takes time, 0 where there is none."""
-    works = problem.op_seconds[np.arange(len(start)), devices[problem.op_group]] > 0
-    first = np.full(problem.num_groups, np.inf)
-    np.minimum.at(first, problem.op_group[works], start[works])
-    return np.where(np.isfinite(first), first, 0)
+        works = problem.op_seconds[np.arange(len(on)), on] > 0
+        np.minimum.at(first, problem.op_group[works], np.array(schedules[-1].start)[works])
+    columns = {
+        name: np.array([getattr(schedule, name) for schedule in schedules])
+        for name in ("step_time", "peak_memory", "feasible")
+    }
+    return Outcomes(group_start=np.where(np.isfinite(starts), starts, 0), **columns)
 
 
 class ReferenceEnv(gymnasium.Wrapper[Observation, int, Observation, int]):
-    """`DevicePlacement-v0` that runs the reference at every step, or at every few.
+    """`DevicePlacement-v0` that runs the reference at every few steps, else the simulator.
 
-    At the steps between it runs the simulator, which finds the same. `DevicePlacementEnv` asks
-    its evaluator nothing if an action keeps the device; here the reference runs then as well, if
-    the step's number is a multiple of `every`. The other arguments are `DevicePlacementEnv`'s.
+    It does so also where an action keeps the device, and the evaluator is asked nothing.
     """
 
     def __init__(self, every: int, *arguments: Any, **more: Any) -> None:
         self._placement = DevicePlacementEnv(*arguments, evaluator=self._evaluate, **more)
         super().__init__(self._placement)
-        self._every = every
-        self._step = -1
-        self._asked = False
+        self._every, self._step, self._asked = every, -1, False
         self._devices: Ints = np.zeros((1, 0), dtype=np.int64)
 
     def reset(self, **options: Any) -> tuple[Observation, dict[str, Any]]:
@@ -118,16 +102,14 @@ class ReferenceEnv(gymnasium.Wrapper[Observation, int, Observation, int]):
 
     def step(self, action: int) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
         """Gives the current group the device `action`."""
-        self._step += 1
-        self._asked = False
+        self._step, self._asked = self._step + 1, False
         result = self.env.step(action)
         if not self._asked and self._step % self._every == 0:
             self._evaluate(self._placement.problem, self._devices)
         return result
 
     def _evaluate(self, problem: PlacementProblem, many: Ints) -> Outcomes:
-        self._asked = True
-        self._devices = many
+        self._asked, self._devices = True, many
         if self._step >= 0 and self._step % self._every == 0:
             return reference_outcomes(problem, many)
         return simulate_many(problem, many)

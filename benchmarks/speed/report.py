@@ -1,10 +1,12 @@
 """The tables of `results/speed.md`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
 from benchmarks.output import table, table_of
-from benchmarks.speed.simulation import GROUPINGS, PLACEMENTS
+from benchmarks.speed.simulation import PLACEMENTS
 
 Document = dict[str, Any]
 
@@ -52,16 +54,14 @@ def comparisons(document: Document) -> str:
     """A row a graph: the simulator, the plain Python reference, Grappler."""
     rows = []
     for row in document["simulation"]:
-        if row["grouping"] != "auto":
-            continue
-        ours = row["one"]["random"]["fastest"]
-        cells = [f"`{row['graph']}`", number(ours * 1e6)]
-        for name in ("reference", "grappler"):
-            theirs = row["compared"].get(name, {}).get("random", {}).get("fastest")
-            cells += ["-", "-"] if theirs is None else [number(theirs * 1e6), number(theirs / ours)]
-        rows.append(cells)
-    header = ["graph", "`placeto`", "plain Python", "ratio", "Grappler", "ratio"]
-    return table(header, rows)
+        if row["grouping"] == "auto":
+            ours = row["one"]["random"]["fastest"]
+            cells = [f"`{row['graph']}`", number(ours * 1e6)]
+            for name in ("reference", "grappler"):
+                theirs = row["compared"].get(name, {}).get("random", {"fastest": 0})["fastest"]
+                cells += [number(theirs * 1e6), number(theirs / ours)] if theirs else ["-", "-"]
+            rows.append(cells)
+    return table(["graph", "`placeto`", "plain Python", "ratio", "Grappler", "ratio"], rows)
 
 
 def environments(document: Document) -> str:
@@ -84,74 +84,56 @@ def environments(document: Document) -> str:
 def trainings(document: Document) -> str:
     """A row a configuration."""
     parts = ("simulation", "features", "policy", "gradient", "other")
-    return table_of([
-        {
-            "settings": name,
-            "steps a second": number(row["steps_per_second"]),
-            "simulations a step": number(row["evaluations"]),
-            **{part: f"{row['shares'][part]:.0%}" for part in parts},
-        }
+    rows = [
+        [name, number(row["steps_per_second"]), number(row["evaluations"])]
+        + [f"{row['shares'][part]:.0%}" for part in parts]
         for name, row in document["training"].items()
-    ])  # fmt: skip
+    ]
+    return table(["settings", "steps a second", "simulations a step", *parts], rows)
 
 
 def targets(document: Document) -> list[list[str]]:
     """Rows of what is measured, what was wanted, and the figure found."""
     environment, first_call = document["environment"][0]["any"], document["first_call"]
-    training = ", ".join(
-        f"{number(row['steps_per_second'])} ({name})" for name, row in document["training"].items()
-    )
-    first = ", ".join(
-        f"{number(first_call[name]['fastest'])} (`{name}`)" for name in ("simulate", "step_times")
-    )
+    simulated = pd.DataFrame(document["simulation"]).set_index(["graph", "grouping"])
+    small, middle, big = "synthetic_10k", "synthetic_80k", "synthetic_1m"
+    ms = {kind: [1e3 * each[kind]["fastest"] for each in simulated["one"]] for kind in PLACEMENTS}
+    times = pd.DataFrame(ms, simulated.index)
+    linear = simulated.loc[big, "ops"] / simulated.loc[small, "ops"]
+    growth = (times.loc[big] / times.loc[small]).div(linear, axis=0)
+    slowest, memory = times.max(axis=1), simulated.loc[big, "peak_memory_bytes"] / 1e9
 
     def over_reference(name: str) -> str:
         fastest, medians = (ratio(environment, name, of) for of in ("fastest", "median"))
         return f"{number(fastest)} ({number(medians)} by medians)"
 
-    def by_grouping(figure: Callable[..., float], *arguments: object) -> str:
-        figures = {}
-        for grouping in GROUPINGS:
-            own = (row for row in document["simulation"] if row["grouping"] == grouping)
-            figures[grouping] = figure({row["graph"]: row for row in own}, *arguments)
-        return ", ".join(f"{number(each)} (`{grouping}`)" for grouping, each in figures.items())
+    def named(figures: "Mapping[str, float] | pd.Series[float]") -> str:
+        return ", ".join(f"{number(each)} ({name})" for name, each in figures.items())
 
-    expert = ("expert",)
+    def by_grouping(figures: "pd.Series[float]") -> str:
+        return named(figures.rename("`{}`".format))
+
+    first = {f"`{name}`": first_call[name]["fastest"] for name in ("simulate", "step_times")}
+    training = {name: row["steps_per_second"] for name, row in document["training"].items()}
     return [
         ["64 environments on all cores, over reference", "1,000", over_reference("vector")],
         ["one environment on one core, likewise", "300", over_reference("unwrapped")],
-        ["80,000 ops, expert placement, ms", "10", by_grouping(_slowest, "80k", expert)],
-        ["80,000 ops, slowest kind of placement, ms", "10", by_grouping(_slowest, "80k")],
-        ["1,000,000 ops, expert placement, ms", "300", by_grouping(_slowest, "1m", expert)],
-        ["1,000,000 ops, slowest kind of placement, ms", "300", by_grouping(_slowest, "1m")],
-        ["memory of that process, GB", "2", by_grouping(_gigabytes)],
+        ["80,000 ops, expert placement, ms", "10", by_grouping(times.loc[middle]["expert"])],
+        ["80,000 ops, slowest kind of placement, ms", "10", by_grouping(slowest.loc[middle])],
+        ["1,000,000 ops, expert placement, ms", "300", by_grouping(times.loc[big]["expert"])],
+        ["1,000,000 ops, slowest kind of placement, ms", "300", by_grouping(slowest.loc[big])],
+        ["memory of that process, GB", "2", by_grouping(memory)],
         ["growth from 10,000 to 1,000,000 ops over linear, expert placement", "1.5",
-         by_grouping(_growth, expert)],
-        ["likewise, kind of placement that grows fastest", "1.5", by_grouping(_growth)],
-        ["training steps a second", "5,000", training],
-        ["seconds of a new process to its first step time", "1", first],
+         by_grouping(growth["expert"])],
+        ["likewise, kind of placement that grows fastest", "1.5", by_grouping(growth.max(axis=1))],
+        ["training steps a second", "5,000", named(training)],
+        ["seconds of a new process to its first step time", "1", named(first)],
     ]  # fmt: skip
 
 
 def ratio(row: Document, name: str, of: str = "fastest") -> float:
     """How many steps a form of an environment takes while the reference takes one."""
     return float(row["reference"][of] / row[name][of])
-
-
-def _slowest(rows: Document, size: str, kinds: Sequence[str] = PLACEMENTS) -> float:
-    """Milliseconds a simulation of that of some kinds of placements that takes longest."""
-    return 1e3 * max(rows[f"synthetic_{size}"]["one"][kind]["fastest"] for kind in kinds)
-
-
-def _gigabytes(rows: Document) -> float:
-    return float(rows["synthetic_1m"]["peak_memory_bytes"]) / 1e9
-
-
-def _growth(rows: Document, kinds: Sequence[str] = PLACEMENTS) -> float:
-    """Times over linear, of that of some kinds of placements that grows fastest."""
-    small, big = rows["synthetic_10k"], rows["synthetic_1m"]
-    times = max(big["one"][kind]["fastest"] / small["one"][kind]["fastest"] for kind in kinds)
-    return float(times / (big["ops"] / small["ops"]))
 
 
 def _of(row: Document) -> str:

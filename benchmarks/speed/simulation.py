@@ -1,20 +1,21 @@
 """Seconds a simulation, compile time and peak memory of one graph."""
 
 import resource
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numba
 import numpy as np
 
 from benchmarks.speed.others import grappler, has_grappler, reference_outcomes
-from benchmarks.speed.timing import Times, in_turn, repeated, seconds, times
+from benchmarks.speed.timing import Times, in_turn, seconds, times
 from benchmarks.synthetic import synthetic_graph
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.heuristics.initial import all_on, expert_placement, random_placement
-from placeto.simulation import EvaluatedBatch, simulate_many
+from placeto.simulation import EvaluatedBatch, Outcomes, simulate_many
 from placeto.simulation.reduction import compile_problem
 from placeto.support.arrays import Ints
 
@@ -27,6 +28,7 @@ GROUPINGS = ("auto", "none")
 LARGE, HUGE = 50_000, 500_000  # ops from which on less is repeated, or left out
 PLACEMENTS = ("one device", "expert", "random")
 COMPARED = ("expert", "random")
+COMPILING_SECONDS = 0.15  # at least, in which it is done again and again
 ROW = np.zeros(1, dtype=np.int64)
 
 
@@ -37,92 +39,73 @@ def simulation_speed(name: str, grouping: str) -> dict[str, Any]:
     problem = PlacementProblem(graph, load_cluster(CLUSTER), grouping)
     large = graph.num_ops >= LARGE
     _ = problem.arrays, graph.inputs
-    compiling = repeated(partial(compile_problem, problem))
+    compiling: list[float] = []
+    while sum(compiling) < COMPILING_SECONDS:
+        compiling.append(seconds(partial(compile_problem, problem)))
     rng = np.random.default_rng(0)
     randoms = [random_placement(problem, rng) for _ in range(4 if large else 16)]
     placements = [all_on(problem, 0), expert_placement(problem), *randoms]
     size = 8 if graph.num_ops >= HUGE else 64
     return {
-        "graph": name,
-        "grouping": grouping,
-        "ops": graph.num_ops,
-        "groups": problem.num_groups,
-        "compile": compiling,
-        "batch size": size,
-        "batch": batched(problem, size, rng),
+        "graph": name, "grouping": grouping, "ops": graph.num_ops, "groups": problem.num_groups,
+        "compile": times(compiling), "batch size": size, "batch": batched(problem, size, rng),
         "one change": one_change(problem, placements[1], 8 if large else 64),
         # The most that the process has taken so far, making the graph included.
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         **one(problem, placements, 1 if large else 3, min(50, max(5, 10**6 // graph.num_ops))),
-    }
+    }  # fmt: skip
 
 
 def one(
     problem: PlacementProblem, placements: Sequence[Ints], rounds: int, repeats: int
 ) -> dict[str, Any]:
-    """Seconds a placement from scratch on one core, and what it is compared with.
+    """Seconds a placement from scratch on one core, the Python around the kernel included.
 
-    `simulate_many` with a single placement, the Python around the kernel included. The placements
-    take turns: the processor soon foresees the branches of one that is simulated again and again.
-
-    Args:
-        problem: what is placed.
-        placements: one device, the expert's, then random ones.
-        rounds: how often the others have their turn.
-        repeats: how often each placement is simulated before that.
-
-    Returns:
-        `one`: of one device, the expert's and the random ones; and `compared`, unless every
-        op is a group: of the expert's placement and a random one, by the plain Python reference
-        and, for bundled graphs, by Grappler, with the step times that they find.
+    The placements (one device, the expert's, then random ones) take turns: the processor soon
+    foresees the branches of one that is simulated again and again. Each is simulated `repeats`
+    times before each of the `rounds` of what it is compared with: of the expert's placement and a
+    random one, by the plain Python reference and, for bundled graphs, by Grappler, unless every op
+    is a group. `step_times` are what all of them find.
     """
-    passes: list[list[float]] = []
-    compared: dict[str, list[list[float]]] = {}
-    found: dict[str, dict[str, float]] = {}
-    calls = [partial(step_time, problem, devices) for devices in placements]
+    ours, both = partial(simulate_many, group_start=False), placements[1:3]
+    calls = [partial(step_time, ours, problem, devices) for devices in placements]
+    others: dict[str, list[Callable[[], float]]] = {}
     with ExitStack() as stack:
-        simulators = _others(problem, placements[1:3], stack)
+        if problem.grouping != "none" and problem.graph.num_ops < HUGE:
+            reference = partial(step_time, reference_outcomes, problem)
+            others["reference"] = [partial(reference, devices) for devices in both]
+            if problem.graph.name in BUNDLED and has_grappler():
+                entered = [stack.enter_context(grappler(problem, devices)) for devices in both]
+                others["grappler"] = entered
+        passes: list[list[float]] = []
+        theirs: dict[str, list[list[float]]] = {name: [] for name in others}
         for _ in range(rounds):
             passes += [[seconds(call) for call in calls] for _ in range(repeats)]
-            for name, theirs in simulators.items():
-                compared.setdefault(name, []).append([seconds(call) for call in theirs])
-        for name, theirs in simulators.items():
-            found[name] = dict(zip(COMPARED, (float(call()) for call in theirs), strict=True))
-    found["placeto"] = dict(zip(COMPARED, (call() for call in calls[1:3]), strict=True))
-    if "reference" in found and found["reference"] != found["placeto"]:
+            for name, each in others.items():
+                theirs[name].append([seconds(call) for call in each])
+        others["placeto"] = calls[1:3]
+        found = {name: [call() for call in each] for name, each in others.items()}
+    if found.get("reference", found["placeto"]) != found["placeto"]:
         raise AssertionError(f"simulator and reference do not agree: {found}")
+
+    def named(kinds: Sequence[str], values: Iterable[Any]) -> dict[str, Any]:
+        return dict(zip(kinds, values, strict=True))
+
     table = np.array(passes)
-    parts = dict(zip(PLACEMENTS, (table[:, :1], table[:, 1:2], table[:, 2:]), strict=True))
     return {
-        "one": {kind: times(part) for kind, part in parts.items()},
+        "one": named(PLACEMENTS, map(times, (table[:, :1], table[:, 1:2], table[:, 2:]))),
         "compared": {
-            name: dict(zip(COMPARED, map(times, np.transpose(theirs)), strict=True))
-            for name, theirs in compared.items()
+            name: named(COMPARED, map(times, np.transpose(each))) for name, each in theirs.items()
         },
-        "step_times": found,
+        "step_times": {name: named(COMPARED, each) for name, each in found.items()},
     }
 
 
-def _others(
-    problem: PlacementProblem, placements: Sequence[Ints], stack: ExitStack
-) -> dict[str, list[Any]]:
-    """For each of the other simulators, a function for each placement: it returns a step time."""
-    graph = problem.graph
-    if problem.grouping == "none" or graph.num_ops >= HUGE:
-        return {}
-
-    def reference(devices: Ints) -> float:
-        return float(reference_outcomes(problem, devices[None]).step_time[0])
-
-    others: dict[str, list[Any]] = {"reference": [partial(reference, each) for each in placements]}
-    if graph.name in BUNDLED and has_grappler():
-        others["grappler"] = [stack.enter_context(grappler(problem, each)) for each in placements]
-    return others
-
-
-def step_time(problem: PlacementProblem, devices: Ints) -> float:
+def step_time(
+    simulator: Callable[..., Outcomes], problem: PlacementProblem, devices: Ints
+) -> float:
     """The step time of one placement."""
-    return float(simulate_many(problem, devices[None], group_start=False).step_time[0])
+    return float(simulator(problem, devices[None]).step_time[0])
 
 
 def batched(problem: PlacementProblem, size: int, rng: np.random.Generator) -> dict[str, Times]:
@@ -133,8 +116,8 @@ def batched(problem: PlacementProblem, size: int, rng: np.random.Generator) -> d
         numba.set_num_threads(threads)
         return seconds(partial(simulate_many, problem, many, group_start=False)) / size
 
-    cores = {"one core": 1, "all cores": numba.config.NUMBA_NUM_THREADS}
-    takes = {name: partial(took, threads) for name, threads in cores.items()}
+    most = numba.config.NUMBA_NUM_THREADS
+    takes = {"one core": partial(took, 1), "all cores": partial(took, most)}
     found = in_turn(takes, 20 if problem.graph.num_ops < LARGE else 3)
     numba.set_num_threads(1)
     return found
@@ -148,9 +131,8 @@ def one_change(problem: PlacementProblem, devices: Ints, count: int) -> Times:
     groups = rng.integers(problem.num_groups, size=(count, 1))
     shifts = rng.integers(1, problem.num_devices, size=(count, 1))
     others = (devices[groups] + shifts) % problem.num_devices
-    passes = np.empty((3, count))
-    for number in range(len(passes)):
-        for index, (group, other) in enumerate(zip(groups, others, strict=True)):
-            passes[number, index] = seconds(partial(batch.move, ROW, group, other))
-            batch.move(ROW, group, devices[group])
+    passes: list[list[float]] = [[] for _ in range(3)]
+    for took, (group, other) in product(passes, zip(groups, others, strict=True)):
+        took.append(seconds(partial(batch.move, ROW, group, other)))
+        batch.move(ROW, group, devices[group])
     return times(passes)

@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.training import PARTS, training_speed
+from benchmarks.speed.training import PARTS, training_speed
 from placeto.envs import generator
 from placeto.models.placeto_2019.settings import Placeto2019Config
 
