@@ -1,13 +1,8 @@
 """Finer groups, for real: `python -m benchmarks.measured_groups [--quick]`, half an hour.
 
-Training steps are calibrated on the two workers of `local-2`. The search `auto` places each with
-groups `papers` and with groups `auto`, in the same seconds. The fastest few of each by simulation
-are run once, and the fastest of these by measurement is what was found; where the results have what
-was found it stays as it is. Both are then run in turn with one worker, several rounds, which alone
-count, in the runtime as it is and as it was before it kept the simulated order, see
-`benchmarks.measuring`. Beside the simulated step times stand those if transfers held the devices
-at both ends, see `benchmarks.transfers`. It goes on where it was stopped.
-Writes `results/measured_groups.json` and `.md`; with `--quick` both go into the folder.
+What `auto` finds with groups `papers` and `auto`, the fastest by measurement of a few, is run in
+turn with one worker. Goes on where it was stopped; what the results have is not searched again.
+Writes `results/measured_groups.json` and `.md`.
 """
 
 from dataclasses import replace
@@ -35,49 +30,33 @@ FULL = Plan(
         "ptb": "zoo:enas_rnn?seed=275405&nodes=6&length=16&hidden=640&batch=64",
         "transformer": "zoo:transformer?layers=4&hidden=384&heads=8&length=32&batch=32&masked=4",
     },
-    ("--steps", "9", "--traces", "5", "--deadline", "600"),
     {"auto": 10.0},
+    ("--steps", "9", "--traces", "5", "--deadline", "600"),
     rounds=3,
     effort=Effort(warm_up=2, steps=5, deadline_seconds=300),
 )
-QUICK = replace(
-    FULL,
-    sources={"rnnlm": "zoo:rnnlm?layers=1&batch=4&length=5&hidden=256"},
-    calibration=("--steps", "5", "--traces", "3"),
-    searches={"auto": 2.0},
-    rounds=2,
-    effort=Effort(warm_up=1, steps=3),
-)
+QUICK = Plan({"rnnlm": "zoo:rnnlm?layers=1&batch=4&length=5&hidden=256"}, {"auto": 2.0})
 
 
 def measure(study: Study) -> dict[str, Any]:
-    """Runs the contest of each graph, and adds the seconds that are predicted.
-
-    `simulated` is what the simulator says, `held` what it would be if transfers also held the
-    devices at both ends.
-    """
+    """Runs the contests; adds the seconds `simulated`, and those of `benchmarks.transfers`."""
     cost = cost_of(study.folder / "transfers.json")
     results = study.results / "measured_groups.json"
     before = read_json(results)["graphs"] if results.exists() else {}
-    graphs = {}
-    for name, source in study.plan.sources.items():
-        case, known = study.case(name, "none"), before.get(name, {})
-        rows = known["rows"] if known.get("source") == source else []
-        placed = {row["label"]: row["devices"] for row in rows}
-        rows = study.contest(name, case, partial(enter, placed))
-        for row in rows:
-            devices = measuring.devices_of(row)
-            row["simulated"] = float(simulate(case.problem, devices).step_time)
-            row["held"] = held_step_time(case.problem, devices, cost)
-        graphs[name] = {"source": source, "rows": rows}
-    return {"graphs": graphs}
+
+    def predict(case: Case, row: Row) -> Row:
+        devices = measuring.devices_of(row)
+        held = held_step_time(case.problem, devices, cost)
+        return {"simulated": simulate(case.problem, devices).step_time, "held": held}
+
+    return {"graphs": study.graphs(partial(enter, before), predict, "none")}
 
 
-def enter(known: dict[str, str], plan: Plan, case: Case) -> list[Row]:
-    """Rows of the contenders, op by op: one worker, and what was found with either groups.
-
-    Of what need not be searched, the placement is `known` by its label, a digit a group.
-    """
+def enter(before: dict[str, Any], plan: Plan, case: Case) -> list[Row]:
+    """Rows of the contenders, op by op: one worker, and what was found, if need be now."""
+    name = case.problem.graph.name
+    same = before.get(name, {}).get("source") == plan.sources[name]
+    known = {row["label"]: row["devices"] for row in before[name]["rows"]} if same else {}
     problem = case.problem
     some_op = np.unique(problem.op_group, return_index=True)[1]  # of each group
     entered = [measuring.row_of(SINGLE, all_on(problem, 0))]
@@ -103,14 +82,13 @@ def markdown(graphs: dict[str, Any]) -> str:
         for label, row in either.items():
             over_one = row["simulated"] / either[SINGLE]["simulated"]
             simulated = (f"{row[key] * 1e3:.0f}" for key in ("simulated", "held"))
-            cells = [f"`{name}`", label, *simulated, f"{over_one:.2f}"]
+            rows.append([f"`{name}`", label, *simulated, f"{over_one:.2f}"])
             for runtime in SETTINGS:
+                cells = ("-", "-", "-")
                 if own := by_key.get((label, runtime)):
                     ratio = measuring.measured(own) / measuring.measured(by_key[SINGLE, runtime])
-                    cells += [*measuring.milliseconds(own), f"{ratio:.2f}"]
-                else:
-                    cells += ["-"] * 3
-            rows.append(cells)
+                    cells = *measuring.milliseconds(own), f"{ratio:.2f}"
+                rows[-1] += cells
     header = ["graph", "placement", "simulated, ms", "ends held, ms", "over one worker"]
     for runtime in SETTINGS:
         header += [f"measured {runtime}, ms", "rounds", "over one worker"]

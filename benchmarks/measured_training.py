@@ -1,11 +1,8 @@
 """A policy trained on measured step times: `python -m benchmarks.measured_training`, minutes.
 
-Nothing of the reward is simulated: every placement that an episode comes by is run on the two
-worker processes of `local-2`. The graph is a training step of a two-tower recommender, whose
-towers are independent until the loss, so that two devices can be worth their while. Episodes
-start with everything on the first worker; the run's `metrics.jsonl` has the measured step times of
-every update. In the end the start, what the policy does by itself, and the fastest placement met
-are run in turn, several times, as what was fastest once may have been lucky.
+Every placement that an episode comes by is run on the two workers of `local-2`. In the end the
+start, what the policy does by itself, and the fastest placement met are run in turn, several times,
+as what was fastest once may have been lucky.
 """
 
 import json
@@ -13,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -45,10 +43,8 @@ def two_towers(rows: int = 512, width: int = 1024, layers: int = 3) -> Any:
     """
     import tensorflow as tf
 
-    shape, stddev = (width, width), width**-0.5
-
     def tower(name: str) -> list[Any]:
-        drawn = (tf.random.normal(shape, stddev=stddev) for _ in range(layers))
+        drawn = (tf.random.normal((width, width), stddev=width**-0.5) for _ in range(layers))
         return [tf.Variable(each, name=f"{name}_{layer}") for layer, each in enumerate(drawn)]
 
     towers = [tower("user"), tower("item")]
@@ -74,13 +70,7 @@ def two_towers(rows: int = 512, width: int = 1024, layers: int = 3) -> Any:
 
 
 def study(config: Placeto2019Config, rounds: int) -> dict[str, Any]:
-    """Trains, and runs placements in turn in the end, so many rounds; all anew, in `BUILD`.
-
-    Returns:
-        `updates`, a row each with the mean measured seconds of its last placements and the least
-        until then; `runs`, placements run, and `failures`; and of `start`, `learned` and `fastest`
-        the seconds of each round.
-    """
+    """Trains, and runs placements in turn in the end, so many rounds; all anew, in `BUILD`."""
     shutil.rmtree(BUILD, ignore_errors=True)
     BUILD.mkdir(parents=True)
     path = BUILD / "two_towers.json.gz"
@@ -88,8 +78,7 @@ def study(config: Placeto2019Config, rounds: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "placeto", "extract", SOURCE, "-o", str(path)]
     subprocess.run(command, check=True)
     problem = PlacementProblem(load_graph(path), load_cluster("local-2"), GROUPS)
-    runnable = find_runnable(problem.graph)
-    runtime = Runtime(problem.cluster)
+    runnable, runtime = find_runnable(problem.graph), Runtime(problem.cluster)
     with MeasuringEvaluator(runtime, EFFORT, {problem.graph.name: runnable}) as evaluate:
         trainer = train([problem], config, BUILD / "run", progress=print, evaluate=evaluate)
         training_runs = evaluate.runs
@@ -99,41 +88,35 @@ def study(config: Placeto2019Config, rounds: int) -> dict[str, Any]:
             "fastest": evaluate.fastest(problem),
         }
         seconds: dict[str, list[float]] = {name: [] for name in compared}
-        for _ in range(rounds):
-            for name, devices in compared.items():
-                measurement = runtime.measure(problem, devices, runnable, EFFORT)
-                if measurement.feasible:
-                    seconds[name].append(measurement.step_time)
-        lines = (BUILD / "run" / "metrics.jsonl").read_text().splitlines()
-        keys = ("update", "step_time", "best_step_time", "entropy")
-        return {
-            "machine": machine(),
-            "cluster": problem.cluster.name,
-            "groups": problem.num_groups,
-            "effort": asdict(EFFORT),
-            "training": config.to_document(),
-            "runs": training_runs,
-            "failures": evaluate.failures,
-            "updates": [{key: json.loads(line)[key] for key in keys} for line in lines],
-            "confirmed": seconds,
-            "devices": {name: np.asarray(devices).tolist() for name, devices in compared.items()},
-        }
+        for _, (name, devices) in product(range(rounds), compared.items()):
+            measurement = runtime.measure(problem, devices, runnable, EFFORT)
+            if measurement.feasible:
+                seconds[name].append(measurement.step_time)
+    lines = (BUILD / "run" / "metrics.jsonl").read_text().splitlines()
+    keys = ("update", "step_time", "best_step_time", "entropy")
+    return {
+        "machine": machine(), "cluster": problem.cluster.name, "groups": problem.num_groups,
+        "effort": asdict(EFFORT), "training": config.to_document(),
+        "runs": training_runs, "failures": evaluate.failures,
+        "updates": [{key: json.loads(line)[key] for key in keys} for line in lines],
+        "confirmed": seconds,
+        "devices": {name: np.asarray(devices).tolist() for name, devices in compared.items()},
+    }  # fmt: skip
 
 
 def markdown(found: dict[str, Any]) -> str:
     """The log and the confirmation."""
-    updates = found["updates"]
-    shown = [*updates[:: max(len(updates) // 8, 1)], updates[-1]]
+    updates, start = found["updates"], found["confirmed"]["start"]
+    every = range(0, len(updates), max(len(updates) // 8, 1))
     log = [
         [str(row["update"]), f"{1e3 * row['step_time']:.0f}", f"{1e3 * row['best_step_time']:.0f}"]
-        for row in {row["update"]: row for row in shown}.values()
+        for row in (updates[index] for index in sorted({*every, len(updates) - 1}))
     ]
-    start = found["confirmed"]["start"]
-    confirmed = []
-    for name, times in found["confirmed"].items():
-        if times:  # none if it never ran
-            ratio = f"{median(times) / median(start):.2f}"
-            confirmed.append([name, f"{1e3 * median(times):.0f}", span(times), ratio])
+    confirmed = [
+        [name, f"{1e3 * (step := median(times)):.0f}", span(times), f"{step / median(start):.2f}"]
+        for name, times in found["confirmed"].items()
+        if times  # none if it never ran
+    ]
     return (
         f"Measured step times, ms, of {len(updates)} updates; {found['runs']} placements were run:"
         "\n\n"

@@ -1,14 +1,14 @@
 """Studies of training steps that run on the two workers of `local-2`.
 
-Steps are extracted and calibrated once. Their placements then run in turn, round after round, and
-it is seen what else the machine did meanwhile. Everything is kept in a folder, and goes on where it
-was stopped: extracted graphs, calibration, placements, and each run.
+Steps are extracted and calibrated once; their placements run in turn, round after round. A folder
+keeps it all, so that a study goes on where it was stopped.
 """
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from time import monotonic
@@ -25,7 +25,7 @@ from placeto.grouping import Grouping, coarsen, colocation_groups
 from placeto.measurement import Effort, Runnable, Runtime, RuntimeSettings, find_runnable
 from placeto.measurement.calibration.machine import machine
 from placeto.problem import PlacementProblem
-from placeto.support.arrays import Ints
+from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_json, write_json
 
@@ -42,6 +42,7 @@ SETTINGS = {
 # Of one core. A run that others took more of is made again, and the one they took least of counts.
 FOREIGN = 0.05
 TRIES = 2
+FEW_STEPS = Effort(warm_up=1, steps=3)
 CANDIDATES = 3  # placements of a search that are run
 
 Row = dict[str, Any]
@@ -49,13 +50,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured."""
+    """What is measured; by default with little effort."""
 
     sources: dict[str, str]  # name -> what `placeto extract` takes
-    calibration: tuple[str, ...]  # options of `placeto calibrate`
     searches: dict[str, float]  # placer -> its seconds
-    rounds: int  # runs of each placement
-    effort: Effort  # of each run
+    calibration: tuple[str, ...] = ("--steps", "5", "--traces", "3")  # of `placeto calibrate`
+    rounds: int = 2  # runs of each placement
+    effort: Effort = FEW_STEPS  # of each run
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,7 @@ class Case:
 
     def fastest(self, rows: Sequence[Row]) -> Row:
         """The row whose placement is the fastest when each is run once; that run is not in it."""
-        for _ in alternate(self, rows, 1):
-            pass
+        list(alternate(self, rows, 1))
         return min(ran(rows), key=measured) | {"runs": []}
 
 
@@ -89,24 +89,20 @@ class Study:
     results: Path
 
     def prepare(self) -> None:
-        """Extracts and calibrates what is not there yet.
-
-        Raises:
-            PlacetoError: a command ended otherwise than it should.
-        """
+        """Extracts and calibrates what is not there yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        graphs = []
+        graphs: list[str | Path] = []
         for name, source in self.plan.sources.items():
             path = self.folder / f"{name}.json.gz"
-            graphs += ["--graph", str(path)]
+            graphs += ["--graph", path]
             if not path.exists():
                 extracted = self.folder / f"extracted_{name}.json.gz"
-                _command("extract", source, "-o", str(extracted))
+                _command("extract", source, "-o", extracted)
                 save_graph(replace(load_graph(extracted), name=name), path)
                 extracted.unlink()
         if not (self.folder / CALIBRATED).exists():
-            to = ("-o", str(self.folder / "calibrated"), *self.plan.calibration)
-            _command("calibrate", "--cluster", CLUSTER, *graphs, *to)
+            graphs += ["-o", self.folder / "calibrated", *self.plan.calibration]
+            _command("calibrate", "--cluster", CLUSTER, *graphs)
 
     def cluster(self) -> Cluster:
         """The calibrated cluster."""
@@ -120,23 +116,31 @@ class Study:
         problem = PlacementProblem(graph, self.cluster(), grouping)
         return Case(problem, find_runnable(graph), self.plan.effort)
 
-    def contest(self, name: str, case: Case, enter: Callable[[Plan, Case], list[Row]]) -> list[Row]:
-        """Rows of a graph's placements, run in turn; they are kept after each run.
+    def graphs(
+        self,
+        enter: Callable[[Plan, Case], list[Row]],
+        predict: Callable[[Case, Row], Row] = lambda case, row: {},
+        grouping: Grouping | None = None,
+    ) -> dict[str, Any]:
+        """Of each graph `source` and `rows`: placements, run in turn, with what is predicted.
 
-        Where none are kept, `enter` makes them; see `alternate`.
+        They are kept after each run; where none are kept, `enter` makes them.
         """
-        kept = self.folder / f"{name}.{self.name}.json"
-        with ExitStack() as stack:  # what nothing is run in is never started
-            runtimes = {
-                key: stack.enter_context(Runtime(case.problem.cluster, settings))
-                for key, settings in SETTINGS.items()
-            }
-            case = replace(case, runtimes=runtimes)
-            rows: list[Row] = read_json(kept)["rows"] if kept.exists() else enter(self.plan, case)
-            write_json(kept, {"rows": rows})
-            for _ in alternate(case, rows, self.plan.rounds):
+        found: dict[str, Any] = {}
+        for name, source in self.plan.sources.items():
+            case, kept = self.case(name, grouping), self.folder / f"{name}.{self.name}.json"
+            with ExitStack() as stack:  # what nothing is run in is never started
+                runtimes = {
+                    key: stack.enter_context(Runtime(case.problem.cluster, settings))
+                    for key, settings in SETTINGS.items()
+                }
+                case = replace(case, runtimes=runtimes)
+                rows = read_json(kept)["rows"] if kept.exists() else enter(self.plan, case)
                 write_json(kept, {"rows": rows})
-        return rows
+                for _ in alternate(case, rows, self.plan.rounds):
+                    write_json(kept, {"rows": rows})
+            found[name] = {"source": source, "rows": [row | predict(case, row) for row in rows]}
+        return found
 
 
 def main(
@@ -145,16 +149,9 @@ def main(
     measure: Callable[[Study], dict[str, Any]],
     markdown: Callable[[dict[str, Any]], str],
 ) -> tuple[Path, dict[str, Any]]:
-    """Runs a study as the command line says, and writes `NAME.json` and `NAME.md`.
+    """Runs a study, the second plan with `--quick`, and writes `NAME.json` and `NAME.md`.
 
-    Args:
-        name: the study's module.
-        plans: what is measured; and with `--quick`, whose results go into the study's folder.
-        measure: measures what is missing; what it returns goes into the results.
-        markdown: the page, of the results' `graphs`.
-
-    Returns:
-        The folder of the results, and their `graphs`.
+    Returns the folder of the results, and their `graphs`, of which `markdown` makes the page.
     """
     parser = command_line(name, "a small graph, minutes; results into the folder")
     parser.add_argument("--folder", type=Path, help="where all that is measured is kept")
@@ -168,17 +165,9 @@ def main(
 
 
 def alternate(case: Case, rows: Sequence[Row], rounds: int) -> Iterator[Row]:
-    """Runs all placements once a round, in every other round from the last to the first.
+    """Makes the `runs` that rows lack, one a round, in every other from the last to the first.
 
-    Args:
-        case: what is placed and run.
-        rows: a placement each: `label`, `devices` (a digit a group), `runtime` (which one runs it),
-            `runs` (those that were made, which are not made again) and `reason` (why it cannot be
-            run). What is found is put into `runs` and `reason`.
-        rounds: how often.
-
-    Yields:
-        A row after each run.
+    A row is yielded after each; `reason` is why it cannot be run.
     """
     for number in range(rounds):
         for row in rows if number % 2 == 0 else reversed(rows):
@@ -194,7 +183,7 @@ def alternate(case: Case, rows: Sequence[Row], rounds: int) -> Iterator[Row]:
 
 
 def row_of(label: str, devices: Ints, runtime: str = NOW, **more: Any) -> Row:
-    """A placement that was not run yet; see `alternate`."""
+    """A placement, a digit a group, that was not run yet."""
     digits = "".join(map(str, np.asarray(devices).tolist()))
     rest = {"devices": digits, "runs": [], "reason": ""}
     return {"label": label, "runtime": runtime, **more, **rest}
@@ -223,22 +212,22 @@ def milliseconds(row: Row) -> tuple[str, str]:
 def _quiet(case: Case, row: Row) -> dict[str, Any]:
     """One run that others hardly disturb; `foreign` is how many cores others had meanwhile."""
     runtime, tries = case.runtimes[row["runtime"]], []
-    while len(tries) < TRIES:
-        begin, before, own = monotonic(), busy_seconds(), _own_seconds(runtime)
-        measurement = runtime.measure(case.problem, devices_of(row), case.runnable, case.effort)
-        busy = busy_seconds() - before - (_own_seconds(runtime) - own)
-        foreign = round(busy / (monotonic() - begin), 3)
-        found = {"samples": list(measurement.samples), "foreign": foreign}
-        tries.append({**found, "reason": measurement.reason})
-        if measurement.reason or foreign <= FOREIGN:
+
+    def clocks() -> Floats:
+        own = sum(processor_seconds(pid) for pid in (*runtime.process_ids.values(), None))
+        return np.array([monotonic(), busy_seconds() - own])
+
+    for _ in range(TRIES):
+        before = clocks()
+        run = runtime.measure(case.problem, devices_of(row), case.runnable, case.effort)
+        seconds, others = (clocks() - before).tolist()
+        foreign = round(others / seconds, 3)
+        tries.append({"samples": list(run.samples), "foreign": foreign, "reason": run.reason})
+        if run.reason or foreign <= FOREIGN:
             return tries[-1]
-    return min(tries, key=lambda run: run["foreign"])
+    return min(tries, key=itemgetter("foreign"))
 
 
-def _own_seconds(runtime: Runtime) -> float:
-    return sum(processor_seconds(pid) for pid in (*runtime.process_ids.values(), None))
-
-
-def _command(*words: str) -> None:
-    if status := placeto(list(words)):
-        raise PlacetoError(f"placeto {' '.join(words)}: exit status {status}")
+def _command(*words: str | Path) -> None:
+    if status := placeto([str(word) for word in words]):
+        raise PlacetoError(f"placeto {' '.join(map(str, words))}: exit status {status}")

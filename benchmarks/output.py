@@ -53,23 +53,28 @@ def save(
     print(page, end="")
 
 
+def results_folder(quick: bool) -> Path:
+    """Where results go; those of a quick study into `build`, which is made."""
+    folder = Path("build") if quick else RESULTS
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 def picture_of(name: str, folder: Path) -> Path:
     """Where a picture belongs if the results go to `folder`; that of committed ones to the docs."""
     return (DOCS if folder == RESULTS else folder) / f"{name}.png"
 
 
 @contextmanager
-def picture(path: Path, dpi: int = 120, **options: Any) -> Iterator[tuple[Any, Any]]:
-    """A figure and its axes, which end up as a PNG; `options` are those of `plt.subplots`."""
-    import matplotlib as mpl
+def picture(
+    path: Path, figsize: tuple[float, float], dpi: int = 120, **options: Any
+) -> Iterator[tuple[Any, Any]]:
+    """A figure and its axes, which end up as a PNG; `options` are those of `Figure.subplots`."""
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(layout="constrained", squeeze=False, **options)
-    yield figure, axes
+    figure = Figure(figsize, layout="constrained")
+    yield figure, figure.subplots(squeeze=False, **options)
     figure.savefig(path, dpi=dpi, metadata={"Software": None})
-    plt.close(figure)
 
 
 @contextmanager
@@ -77,15 +82,13 @@ def panels(
     path: Path, count: int, size: tuple[float, float], **legend: Any
 ) -> Iterator[Sequence[Any]]:
     """So many axes, two side by side, and one legend below; `size` of each, in inches."""
-    columns = max(min(count, 2), 1)
-    lines = max(-(-count // columns), 1)
+    lines, columns = max(-(-count // 2), 1), max(min(count, 2), 1)
     figsize = size[0] * columns, size[1] * lines
-    with picture(path, nrows=lines, ncols=columns, figsize=figsize) as (figure, axes):
+    with picture(path, figsize, nrows=lines, ncols=columns) as (figure, axes):
         yield axes.flat[:count]
         for ax in axes.flat[count:]:
             ax.set_axis_off()
         labelled = {}
         for ax in axes.flat:
             labelled |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-        handles = labelled.values(), labelled.keys()
-        figure.legend(*handles, loc="outside lower center", **legend)
+        figure.legend(labelled.values(), labelled.keys(), loc="outside lower center", **legend)

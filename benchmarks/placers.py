@@ -1,8 +1,7 @@
 """Every placer on the bundled graphs: `python -m benchmarks.placers`, or a few of them, by name.
 
 Writes `results/placers.json`, the rows of `placeto compare`; `results/placers.md`, the table, and
-`results/placers_short.md`, a few rows of it; and
-`docs/schedules.png`, what the placements of one graph look like.
+`results/placers_short.md`, a few rows of it; and `docs/schedules.png`, what placements look like.
 """
 
 import json
@@ -16,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.output import DOCS, RESULTS, machine, picture, save, table
-from placeto import PlacementProblem, load_cluster, load_graph, load_placement, simulate
+from placeto import load_cluster, load_graph, load_placement, simulate
 from placeto.cli import main
-from placeto.simulation import Schedule
 from placeto.support.units import format_seconds
 
 GRAPHS = ("inception_v3", "nmt")
@@ -36,8 +34,7 @@ def run(methods: Sequence[str] = ()) -> int:
     """
     rows: list[dict[str, Any]] = []
     options = ["--grouping", "papers", "--budget", str(BUDGET_SECONDS)]
-    if methods:
-        options += ["--methods", ",".join(methods)]
+    options += ["--methods", ",".join(methods)] if methods else []
     with tempfile.TemporaryDirectory() as folder:
         for cluster in CLUSTERS:
             output = Path(folder) / f"{cluster}.json"
@@ -61,16 +58,18 @@ def run(methods: Sequence[str] = ()) -> int:
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """A table: a row a placer, a column a graph and cluster."""
-    columns = list(dict.fromkeys((row["graph"], row["cluster"]) for row in rows))
-    found = {_key(row): row for row in rows}
-    methods = dict.fromkeys(row["method"] for row in rows)
+    cells: dict[str, dict[str, str]] = {}
+    bounds: dict[str, str] = {}
+    for row in rows:
+        column, ms = f"{row['graph']}, {row['cluster']}", 1e3 * (row["step_time"] or 0)
+        cell = f"{ms:.0f} ({row['ratio']:.2f})" if row["feasible"] else "OOM"
+        cells.setdefault(row["method"], {})[column] = cell
+        bounds[column] = f"{1e3 * row['lower_bound']:.0f}"
     body = [
-        [f"`{method}`", *(_cell(found.get((*column, method))) for column in columns)]
-        for method in sorted(methods, key=lambda method: method == "placeto-2019")
+        [f"`{method}`", *(cells[method].get(column, "-") for column in bounds)]
+        for method in sorted(cells, key=lambda method: method == "placeto-2019")
     ]
-    bound = {key[:2]: f"{row['lower_bound'] * 1e3:.0f}" for key, row in found.items()}
-    body.append(["no placement is below", *(bound[column] for column in columns)])
-    return table(["step time, ms", *(", ".join(column) for column in columns)], body)
+    return table(["step time, ms", *bounds], [*body, ["no placement is below", *bounds.values()]])
 
 
 def short(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -79,58 +78,41 @@ def short(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(folder: Path) -> None:
-    """Draws the schedules of the first graph's placements in `folder`, one above the other."""
+    """Draws when devices compute and send, of the first graph's placements in `folder`."""
     graph, cluster = load_graph(GRAPHS[0]), load_cluster(CLUSTERS[0])
-    placed = {
-        method: load_placement(folder / f"{graph.name}.{method}.json", graph, cluster)
-        for method in PICTURED
-    }
-    schedules = {method: simulate(*pair) for method, pair in placed.items()}
-    end = max(schedule.step_time for schedule in schedules.values())
+    paths = [folder / f"{graph.name}.{method}.json" for method in PICTURED]
+    placed = [load_placement(path, graph, cluster) for path in paths]
+    schedules = [simulate(*pair) for pair in placed]
+    end = max(schedule.step_time for schedule in schedules)
     title = f"{graph.name} on {cluster.name}: a device's ops in colour, what it sends in grey"
-    shape = {"nrows": len(placed), "figsize": (9, 6), "sharex": True}
-    with picture(DOCS / "schedules.png", **shape) as (figure, axes):
-        for ax, (method, (problem, _)) in zip(axes[:, 0], placed.items(), strict=True):
-            plot_schedule(problem, schedules[method], ax, f"{method}:")
-            ax.set_xlim(0, end * 1e3)
+    with picture(DOCS / "schedules.png", (9, 6), nrows=len(placed), sharex=True) as (figure, axes):
+        each = zip(axes[:, 0], PICTURED, placed, schedules, strict=True)
+        for ax, method, (problem, _), schedule in each:
+            transfers, device = schedule.transfers, schedule.devices[problem.op_group]
+            source = device[graph.tensor_producer[transfers.tensor]]
+            for number in range(problem.num_devices):
+                on, out = (device == number) & (schedule.finish > schedule.start), source == number
+                starts, sends = schedule.start[on], transfers.start[out]
+                _bars(ax, starts, schedule.finish[on], (number - 0.4, 0.55), f"C{number}")
+                _bars(ax, sends, transfers.sent[out], (number + 0.18, 0.2), "0.45")
+            ax.set_yticks(range(problem.num_devices), [d.name for d in cluster.devices])
+            ax.set(xlim=(0, end * 1e3), ylim=(problem.num_devices - 0.5, -0.5), xlabel="ms")
+            told = f"{method}: {format_seconds(schedule.step_time)}"
+            ax.set_title(told, loc="left", fontsize=10)
             ax.label_outer()
         figure.suptitle(title, fontsize=10)
-
-
-def plot_schedule(problem: PlacementProblem, schedule: Schedule, ax: Any, title: str) -> None:
-    """Draws when each device computes and each channel carries, time from left to right."""
-    transfers = schedule.transfers
-    device = schedule.devices[problem.op_group]
-    source = device[problem.graph.tensor_producer[transfers.tensor]]
-    for number in range(problem.num_devices):
-        on = (device == number) & (schedule.finish > schedule.start)
-        _bars(ax, schedule.start[on], schedule.finish[on], (number - 0.4, 0.55), f"C{number}")
-        out = source == number
-        _bars(ax, transfers.start[out], transfers.sent[out], (number + 0.18, 0.2), "0.45")
-    ax.set_yticks(range(problem.num_devices), [d.name for d in problem.cluster.devices])
-    ax.set_ylim(problem.num_devices - 0.5, -0.5)
-    ax.set_xlabel("ms")
-    ax.set_title(f"{title} {format_seconds(schedule.step_time)}", loc="left", fontsize=10)
 
 
 def _bars(ax: Any, start: Any, finish: Any, rows: tuple[float, float], colour: str) -> None:
     """Bars of one row; ops that touch are drawn as one, or edges would hide short ones."""
     order = np.argsort(start)
     start, finish = start[order] * 1e3, finish[order] * 1e3
-    if len(start) == 0:
+    if not len(start):
         return
-    breaks = np.flatnonzero(start[1:] > np.maximum.accumulate(finish)[:-1] + 0.05) + 1
-    first = np.concatenate([[0], breaks])
+    breaks = start[1:] > np.maximum.accumulate(finish)[:-1] + 0.05
+    first = np.flatnonzero([True, *breaks])
     begins, ends = start[first], np.maximum.reduceat(finish, first)
     ax.broken_barh(list(zip(begins, ends - begins, strict=True)), rows, color=colour, linewidth=0)
-
-
-def _cell(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return "-"
-    if not row["feasible"]:
-        return "OOM"
-    return f"{row['step_time'] * 1e3:.0f} ({row['ratio']:.2f})"
 
 
 if __name__ == "__main__":

@@ -1,15 +1,11 @@
 """What makes a step run as simulated: `python -m benchmarks.runtime [--quick]`, half an hour.
 
-Training steps are calibrated on the two workers of `local-2`, and `auto` places each in ten
-seconds. One worker and that placement then run, all steps one after another, in processes that are
-started anew for each round of each runtime: with the settings of
-`placeto.measurement.RuntimeSettings`; as it was before (the runtime's own order, memory that is
-given back, a thread a core); with one of the settings taken away; and with orders that leave a part
-of the ops free. It goes on where it was stopped. Writes `results/runtime.json`,
-`.md` and `runtime_short.md`; with `--quick` all go into the folder.
+One worker and what `auto` finds run in processes that are started anew for each round of each of
+`RUNTIMES`. Goes on where it was stopped; writes `results/runtime.json`, `.md`, `runtime_short.md`.
 """
 
 import sys
+from itertools import product
 from statistics import geometric_mean, median
 from typing import Any
 
@@ -47,13 +43,11 @@ class LanesInOrder(Runtime):
     def control(self, problem: PlacementProblem, devices: Ints) -> Ints:
         """See `Runtime.control`."""
         schedule = simulate(problem, devices)
-        device, ordered = devices[problem.op_group], ordered_ops(problem.graph)
+        order = starting_order(problem, schedule)
+        order = order[ordered_ops(problem.graph)[order]]
+        turn = pd.Series(order).groupby(devices[problem.op_group][order]).cumcount() % LANES
         lanes = np.zeros((LANES, problem.graph.num_ops), dtype=bool)
-        count = [0] * problem.num_devices
-        for op in starting_order(problem, schedule):
-            if ordered[op]:
-                lanes[count[device[op]] % LANES, op] = True
-                count[device[op]] += 1
+        lanes[turn, order] = True
         return np.concatenate([control_edges(problem, schedule, lane) for lane in lanes])
 
 
@@ -70,18 +64,13 @@ BATCHES = {"branches": 32, "towers": 64, "experts": 64, "stack": 64, "recurrent"
            "attention": 32}  # fmt: skip
 FULL = Plan(
     {name: f"benchmarks.models:{name}?batch={batch}" for name, batch in BATCHES.items()},
-    ("--steps", "9", "--traces", "5"),
     {"auto": 10.0},
+    ("--steps", "9", "--traces", "5"),
     rounds=5,
     effort=Effort(warm_up=3, steps=7),
 )
-QUICK = Plan(
-    {"towers": "benchmarks.models:towers?batch=32&width=512&depth=2"},
-    ("--steps", "5", "--traces", "3"),
-    {"auto": 1.0},
-    rounds=1,
-    effort=Effort(warm_up=1, steps=3),
-)
+TOWERS = "benchmarks.models:towers?batch=32&width=512&depth=2"
+QUICK = Plan({"towers": TOWERS}, {"auto": 1.0}, rounds=1)
 Graphs = dict[str, dict[str, Any]]
 
 
@@ -99,11 +88,7 @@ def measure(study: Study) -> dict[str, Any]:
 
 
 def entered(study: Study, name: str) -> dict[str, Any]:
-    """Of a graph: placements, their simulated seconds, and a row for each in each runtime.
-
-    A row gets the median seconds of each round, and of its traced step the share of pairs of ops
-    in order and the median seconds that a tensor waits.
-    """
+    """Of a graph: placements, their simulated seconds, and a row for each in each runtime."""
     problem = study.case(name, "papers").problem
     found = place(problem, "auto", study.plan.searches["auto"])
     placements = {ONE: all_on(problem, 0), FOUND: found.devices}
@@ -115,8 +100,7 @@ def entered(study: Study, name: str) -> dict[str, Any]:
         "rows": [
             {"placement": label, "devices": row_of(label, devices)["devices"], "runtime": runtime}
             | {"rounds": [], "in_order": [], "send_wait": []}
-            for label, devices in placements.items()
-            for runtime in RUNTIMES
+            for (label, devices), runtime in product(placements.items(), RUNTIMES)
         ],
     }
 
@@ -128,16 +112,15 @@ def measure_all(study: Study, graphs: Graphs, runtime: str) -> None:
         for name, graph in graphs.items():
             case = study.case(name, "papers")
             for row in rows_of({name: graph}, runtime):
-                devices = devices_of(row)
+                devices, told = devices_of(row), f"{name}: {row['placement']}, {runtime}"
                 run = started.measure(case.problem, devices, case.runnable, case.effort, traces=1)
                 if not run.feasible:
-                    raise RuntimeError(f"{name}, {row['placement']}, {runtime}: {run.reason}")
+                    raise RuntimeError(f"{told}: {run.reason}")
                 seen = conduct(case.problem, simulate(case.problem, devices), run)
                 row["rounds"].append(run.step_time)
                 row["in_order"].append(seen.in_order)
                 row["send_wait"].append(seen.send_wait)
-                text = f"{name}: {row['placement']}, {runtime}: {run.step_time:.4g} s"
-                print(text, file=sys.stderr, flush=True)
+                print(f"{told}: {run.step_time:.4g} s", file=sys.stderr, flush=True)
 
 
 def rows_of(graphs: Graphs, runtime: str) -> list[dict[str, Any]]:
@@ -147,15 +130,16 @@ def rows_of(graphs: Graphs, runtime: str) -> list[dict[str, Any]]:
 
 def rounds(graphs: Graphs) -> "pd.Series[Any]":
     """(graph, placement, runtime) -> (n,) seconds of each round."""
-    rows = [{"graph": name, **row} for name, graph in graphs.items() for row in graph["rows"]]
-    index = ["graph", "placement", "runtime"]
-    return pd.DataFrame(rows).set_index(index)["rounds"].map(np.array)
+    return pd.Series({
+        (name, row["placement"], row["runtime"]): np.array(row["rounds"])
+        for name, graph in graphs.items()
+        for row in graph["rows"]
+    })  # fmt: skip
 
 
 def over_one(graphs: Graphs) -> "pd.Series[Any]":
     """(graph, runtime) -> (n,) seconds of what was found over those of one worker."""
-    found, one = (rounds(graphs).xs(label, level="placement") for label in (FOUND, ONE))
-    return found / one
+    return rounds(graphs)[:, FOUND] / rounds(graphs)[:, ONE]
 
 
 def markdown(graphs: Graphs) -> str:
@@ -166,13 +150,25 @@ def markdown(graphs: Graphs) -> str:
         now, before = (medians[name, ONE, each] for each in (WITH_ALL, AS_BEFORE))
         simulated = graph["simulated"][FOUND] / graph["simulated"][ONE]
         one = [f"{before * 1e3:.0f}", f"{now * 1e3:.0f}", f"{now / before:.3f}"]
-        cells = [f"`{name}`", *one, str(graph["transfers"]), f"{simulated:.2f}"]
+        rows.append([f"`{name}`", *one, str(graph["transfers"]), f"{simulated:.2f}"])
         for each in (ratios[name, AS_BEFORE], ratios[name, WITH_ALL]):
-            cells += [f"{np.median(each):.2f}", span(each, ".2f", 1.0)]
-        rows.append(cells)
+            rows[-1] += [f"{np.median(each):.2f}", span(each, ".2f", 1.0)]
     header = ["step", "one worker before, ms", "now, ms", "ratio", "transfers of `auto`"]
     header += ["over one worker, simulated", "measured before", "rounds", "measured now", "rounds"]
-    return f"{table(header, rows)}\n{_settings(graphs)}"
+    settings = []
+    for runtime in RUNTIMES:
+        settings.append([runtime])
+        for placement in (ONE, FOUND):
+            over_all = medians[:, placement, runtime] / medians[:, placement, WITH_ALL]
+            settings[-1] += [f"{geometric_mean(over_all):.3f}", span(over_all, ".2f", 1.0)]
+        traced = [row for row in rows_of(graphs, runtime) if row["placement"] == FOUND]
+        seen = [[wait for wait in row["send_wait"] if wait is not None] for row in traced]
+        waits = [median(each) for each in seen if each]
+        settings[-1].append(f"{min(min(row['in_order']) for row in traced):.1%}")
+        settings[-1].append(span(waits, scale=1e6) if waits else "-")
+    columns = ["settings", "one worker, over all", "least to most", "`auto`, over all"]
+    columns += ["least to most", "pairs of ops in order, least", "a tensor waits, us"]
+    return f"{table(header, rows)}\n{table(columns, settings)}"
 
 
 def short(graphs: Graphs) -> str:
@@ -183,24 +179,6 @@ def short(graphs: Graphs) -> str:
     for label, runtime in (("measured", WITH_ALL), ("left to the runtime", AS_BEFORE)):
         body.append([label, *(f"{np.median(each):.2f}" for each in ratios[:, runtime])])
     return table(["over one worker", *(f"`{name}`" for name in graphs)], body)
-
-
-def _settings(graphs: Graphs) -> str:
-    medians, rows = rounds(graphs).map(np.median), []
-    for runtime in RUNTIMES:
-        cells = [runtime]
-        for placement in (ONE, FOUND):
-            ratios = medians[:, placement, runtime] / medians[:, placement, WITH_ALL]
-            cells += [f"{geometric_mean(ratios):.3f}", span(ratios, ".2f", 1.0)]
-        traced = [row for row in rows_of(graphs, runtime) if row["placement"] == FOUND]
-        seen = [[wait for wait in row["send_wait"] if wait is not None] for row in traced]
-        waits = [median(each) for each in seen if each]
-        cells.append(f"{min(min(row['in_order']) for row in traced):.1%}")
-        cells.append(span(waits, scale=1e6) if waits else "-")
-        rows.append(cells)
-    header = ["settings", "one worker, over all", "least to most", "`auto`, over all"]
-    header += ["least to most", "pairs of ops in order, least", "a tensor waits, us"]
-    return table(header, rows)
 
 
 if __name__ == "__main__":

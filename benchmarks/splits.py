@@ -1,10 +1,13 @@
 """Placements on two devices of every kind that people and placers come up with."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import rankdata
 
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
@@ -25,87 +28,65 @@ class Split:
     devices: Ints  # (num_groups,) 0 or 1
 
 
-def splits(problem: PlacementProblem) -> Iterator[Split]:
+def splits(problem: PlacementProblem) -> list[Split]:
     """Different placements of a problem on its first two devices; the same problem gives the same.
 
-    All on either device; the first part of the step's order here, the rest there; the first layers
-    with their gradients here, the rest there; parallel branches of a window of layers apart;
-    every layer on a device drawn at random.
+    Single devices; cuts of the step's order and of its layers, with their gradients; parallel
+    branches apart; layers on devices drawn at random.
     """
-    yield from different(_candidates(problem))
-
-
-def different(splits: Iterable[Split]) -> Iterator[Split]:
-    """Those whose placement is not that of one before."""
-    seen = set()
-    for split in splits:
-        if (key := split.devices.tobytes()) not in seen:
-            seen.add(key)
-            yield split
-
-
-def _candidates(problem: PlacementProblem) -> Iterator[Split]:
-    for device in (0, 1):
-        placement = np.full(problem.num_groups, device)
-        yield Split(f"all on {device}", "single device", placement)
+    ends = [np.full(problem.num_groups, device) for device in (0, 1)]
+    found = [Split(f"all on {device}", "single device", each) for device, each in enumerate(ends)]
     orders = {"cut": problem.group_position, "layer cut": layer_of_group(problem)}
-    for family, position in orders.items():
-        share = _work_before(problem, position)
-        for cut in CUTS:
-            yield Split(f"{family} at {cut}", family, (share > cut).astype(np.int64))
+    for (family, position), cut in product(orders.items(), CUTS):
+        there = (_work_before(problem, position) > cut).astype(np.int64)
+        found.append(Split(f"{family} at {cut}", family, there))
     for windows in WINDOWS:
-        yield Split(f"branches of {windows} windows", "branches", branches_apart(problem, windows))
+        apart = branches_apart(problem, windows)
+        found.append(Split(f"branches of {windows} windows", "branches", apart))
     rng = np.random.default_rng(0)
     for layers, draw in product(LAYERS, range(DRAWS)):
         devices = rng.integers(0, 2, layers)
         devices[rng.integers(1, layers)] = 1 - devices[0]
         devices = devices[_windows(problem, layers)]
-        yield Split(f"random {layers} layers, draw {draw}", "random layers", devices)
+        found.append(Split(f"random {layers} layers, draw {draw}", "random layers", devices))
+    return different(found)
+
+
+def different(splits: Iterable[Split]) -> list[Split]:
+    """Those whose placement is not that of one before."""
+    found: dict[bytes, Split] = {}
+    for split in splits:
+        found.setdefault(split.devices.tobytes(), split)
+    return list(found.values())
 
 
 def layer_of_group(problem: PlacementProblem) -> Ints:
-    """(num_groups,) how deep in the model a group is, the same for a layer and its gradient.
-
-    The depth of an op is the least number of levels from the step's begin or from its end: a
-    training step goes through the layers and back.
-    """
-    graph = problem.graph
-    source, target = graph.op_edges
-    depth = levels(graph.num_ops, source, target)
-    height = levels(graph.num_ops, target, source)
+    """(num_groups,) how deep in the model a group is, from the step's nearer end."""
+    count, edges = problem.graph.num_ops, problem.graph.op_edges
+    depth = np.minimum(levels(count, *edges), levels(count, *reversed(edges)))
     # Half of a group's work is before and half behind its depth; a group may have both passes.
     weight = problem.op_seconds[:, 0] + 1e-9
-    total = np.bincount(problem.op_group, weights=weight)
-    mean = np.bincount(problem.op_group, weights=weight * np.minimum(depth, height)) / total
-    return np.argsort(np.argsort(mean, kind="stable"), kind="stable")
+    work, total = (np.bincount(problem.op_group, each) for each in (weight * depth, weight))
+    return rankdata(work / total, method="ordinal") - 1
 
 
 def branches_apart(problem: PlacementProblem, windows: int) -> Ints:
-    """(num_groups,) within each of some windows of layers, unconnected parts on different devices.
-
-    Parts of a window go, the largest first, to the device with less work in that window.
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
+    """(num_groups,) unconnected parts of each window of layers apart, the largest first."""
     window = _windows(problem, windows)
     source, target, _ = problem.group_edges
     within = window[source] == window[target]
     pairs = np.ones(within.sum()), (source[within], target[within])
     edges = coo_array(pairs, shape=(problem.num_groups, problem.num_groups))
     parts = connected_components(edges, directed=False)[1]  # (num_groups,)
-    seconds = problem.group_seconds[:, 0]
-    devices = np.zeros(problem.num_groups, dtype=np.int64)
-    for number in range(windows):
-        inside = np.flatnonzero(window == number)
-        work = np.zeros(2)
-        members = np.unique(parts[inside])
-        totals = {part: seconds[inside][parts[inside] == part].sum() for part in members}
-        for part in sorted(members, key=lambda part: -totals[part]):
-            device = int(work[1] < work[0])
-            devices[inside[parts[inside] == part]] = device
-            work[device] += totals[part]
-    return devices
+    totals = np.bincount(parts, problem.group_seconds[:, 0])
+    work = np.zeros((windows, 2))
+    device_of = np.zeros(len(totals), dtype=np.int64)
+    window_of = dict(zip(parts.tolist(), window.tolist(), strict=True))
+    for part in np.argsort(-totals, kind="stable").tolist():
+        mine = work[window_of[part]]
+        device_of[part] = mine[1] < mine[0]
+        mine[device_of[part]] += totals[part]
+    return device_of[parts]
 
 
 def _windows(problem: PlacementProblem, windows: int) -> Ints:

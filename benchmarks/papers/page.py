@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+import pandas as pd
+
 from benchmarks.one_core import SEARCHES
 from benchmarks.output import panels, table
 from benchmarks.papers.published import FROM_ONE_DEVICE, LEARNED, OOM, Column, Table
@@ -47,38 +49,37 @@ def page(tables: Sequence[Table], runs: Sequence[Run], machine: str) -> str:
         hours=sum(run.get("wall_seconds", 0) for run in runs) / 3600,
     )
     sections = {each.title: step_times(each, found) for each in tables}
-    compared = next(each for each in tables if each.key == "placeto-2019")
-    sections["Placements to the same step time"] = reached(compared, found)
+    sections["Placements to the same step time"] = reached(compared(tables), found)
     return heading + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())
+
+
+def compared(tables: Sequence[Table]) -> Table:
+    """The table whose searches are set beside each other."""
+    return next(each for each in tables if each.key == "placeto-2019")
 
 
 def summary(tables: Sequence[Table], found: Runs) -> str:
     """Who is ahead of whom, on how many problems; `parts` compares Placeto with itself."""
     columns = [column for each in tables if each.key != "parts" for column in each.columns]
-    problems = dict.fromkeys((column.graph, column.cluster) for column in columns)
-    behind, wins = [], 0
-    leads: Counter[str] = Counter()
-    for problem in problems:
-        times = {key[2]: typical(runs) for key, runs in found.items() if key[:2] == problem}
-        learned = {method: time for method, time in times.items() if method in LEARNED}
-        others = {name: time for name, time in times.items() if name.split()[0] not in LEARNED}
-        rivals = learned | others
-        leads[min(rivals, key=rivals.__getitem__)] += 1
-        best, best_learned = min(others.values()), min(learned.values())
-        if best < best_learned * 0.999:
-            winner = min(others, key=others.__getitem__)
-            behind.append(f"{problem[0]} on {problem[1]} (`{winner}`)")
-        wins += best > best_learned * 1.001
+    problems = list(dict.fromkeys((column.graph, column.cluster) for column in columns))
+    times = pd.Series({key: typical(runs) for key, runs in found.items()}).unstack().loc[problems]
+    learned = times[[method for method in LEARNED if method in times]]
+    others = times[[name for name in times if name.split()[0] not in LEARNED]]
+    ratio, winners = others.min(axis=1) / learned.min(axis=1), others.idxmin(axis=1)
+    behind = [
+        f"{graph} on {cluster} (`{winner}`)"
+        for (graph, cluster), winner in winners[ratio < 0.999].items()
+    ]
+    wins = (ratio > 1.001).sum()
+    leads = Counter(learned.join(others).idxmin(axis=1))
     ahead = ", ".join(f"`{method}` on {count}" for method, count in leads.most_common())
-    text = (
+    losses = f" Learned placers are behind on {'; '.join(behind)}."
+    return (
         f"Of {len(problems)} problems, a method that learns nothing is ahead of every learned "
         f"placer on {len(behind)}, a learned placer is ahead on {wins}, and on "
         f"{len(problems) - len(behind) - wins} they are within a thousandth. The shortest step "
-        f"time is found by {ahead}."
+        f"time is found by {ahead}.{losses if 0 < len(behind) < len(problems) else ''}"
     )
-    if not 0 < len(behind) < len(problems):
-        return text
-    return f"{text} Learned placers are behind on {'; '.join(behind)}."
 
 
 def step_times(each: Table, found: Runs) -> str:
@@ -87,8 +88,11 @@ def step_times(each: Table, found: Runs) -> str:
         [f"`{method}`", *(_cell(column, method, found) for column in each.columns)]
         for method in each.methods
     ]
-    rows.append(["no placement is below", *(_bound(column, found) for column in each.columns)])
-    heading = ["", *(f"{column.graph}, {column.cluster}" for column in each.columns)]
+    bounds = {key[:2]: runs[0]["lower_bound"] for key, runs in found.items()}
+    below = [bounds[column.graph, column.cluster] for column in each.columns]
+    texts = ("nothing fits" if bound is None else number(bound) for bound in below)
+    rows.append(["no placement is below", *texts])
+    heading = ["", *(column.name for column in each.columns)]
     return table(heading, rows) + (f"\n{each.remark}\n" if each.remark else "")
 
 
@@ -101,13 +105,15 @@ def reached(each: Table, found: Runs) -> str:
     methods = (FROM_ONE_DEVICE, "colocrl", *(m for m in SEARCHES if m != "colocrl"))
     rows, fewer = [], []
     for column in each.columns:
-        runs = {method: found[column.graph, column.cluster, method] for method in methods}
-        target = max(typical(runs[method]) for method in methods[:2])
-        counts = [median(evaluations(run, target) for run in runs[each]) for each in methods]
+        runs = [found[column.graph, column.cluster, method] for method in methods]
+        target = max(map(typical, runs[:2]))
+        counts = [
+            median(next((at for at, _, t in run["trace"] if t <= target), math.inf) for run in own)
+            for own in runs
+        ]
         fewer.append(counts[1] / counts[0])
         texts = (f"{count:,.0f}" if math.isfinite(count) else "-" for count in counts)
-        name = f"{column.graph}, {column.cluster}"
-        rows.append([name, number(target), *texts, number(fewer[-1])])
+        rows.append([column.name, number(target), *texts, number(fewer[-1])])
     ahead = sum(ratio > 1 for ratio in fewer)
     return table(
         ["", "step time, s", *(f"`{method}`" for method in methods), "times fewer"], rows
@@ -123,12 +129,7 @@ def reached(each: Table, found: Runs) -> str:
 
 def typical(runs: Sequence[Run]) -> float:
     """The median step time in seconds; infinite where most seeds found nothing that fits."""
-    return median(_time(run) for run in runs)
-
-
-def evaluations(run: Run, target: float) -> float:
-    """How many placements a run had evaluated when it first was at `target` seconds."""
-    return next((float(point[0]) for point in run["trace"] if point[2] <= target), math.inf)
+    return median(map(_time, runs))
 
 
 def number(value: float) -> str:
@@ -137,30 +138,20 @@ def number(value: float) -> str:
 
 
 def _time(run: Run) -> float:
-    found = run.get("step_time")
-    return float(found) if found is not None and run["feasible"] else math.inf
+    return run["step_time"] if run.get("feasible") else math.inf
 
 
 def _cell(column: Column, method: str, found: Runs) -> str:
     runs = found.get((column.graph, column.cluster, method), [])
-    behind = f" / {column.seconds[method]:g}" if method in column.seconds else ""
-    if column.seconds.get(method) == OOM:
-        behind = " / OOM"
-    if not runs or all(run["note"] for run in runs):
-        return f"-{behind}"
-    text = number(typical(runs))
-    if text == "-":
-        text = f"*{number(runs[0]['step_time'])}*" if runs[0]["step_time"] else "-"
-    elif len(runs) > 1:
-        times = sorted(_time(run) for run in runs)
+    text = number(typical(runs)) if runs else "-"
+    if runs and text == "-" and runs[0].get("step_time"):
+        text = f"*{number(runs[0]['step_time'])}*"
+    elif text != "-" and len(runs) > 1:
+        times = sorted(map(_time, runs))
         text += f" ({number(times[0])} to {number(times[-1])})"
-    return text + behind
-
-
-def _bound(column: Column, found: Runs) -> str:
-    problem = (column.graph, column.cluster)
-    bound = next(runs for key, runs in found.items() if key[:2] == problem)[0]["lower_bound"]
-    return "nothing fits" if bound is None else number(bound)
+    if (published := column.seconds.get(method)) is None:
+        return text
+    return f"{text} / {'OOM' if published == OOM else f'{published:g}'}"
 
 
 def draw(each: Table, runs: Sequence[Run], path: Path) -> None:
@@ -170,16 +161,13 @@ def draw(each: Table, runs: Sequence[Run], path: Path) -> None:
         for ax, column in zip(axes, each.columns, strict=True):
             for color, method in enumerate((*SEARCHES, FROM_ONE_DEVICE)):
                 for index, run in enumerate(found[column.graph, column.cluster, method]):
-                    points = run["trace"]
-                    if not points:
-                        continue
-                    counts = [*(point[0] for point in points), run["evaluations"]]
-                    times = [1e3 * point[2] for point in (*points, points[-1])]
-                    label = None if index else method
-                    style = {"where": "post", "color": f"C{color}", "linewidth": 1}
-                    ax.step(counts, times, label=label, **style)
+                    if points := run["trace"]:
+                        counts = [*(point[0] for point in points), run["evaluations"]]
+                        times = [1e3 * point[2] for point in (*points, points[-1])]
+                        style = {"where": "post", "color": f"C{color}", "linewidth": 1}
+                        ax.step(counts, times, label=None if index else method, **style)
             ax.set_xscale("log")
-            ax.set_title(f"{column.graph}, {column.cluster}", fontsize=10)
+            ax.set_title(column.name, fontsize=10)
             ax.set_ylabel("step time, ms")
         for ax in axes[-2:]:
             ax.set_xlabel("placements evaluated")

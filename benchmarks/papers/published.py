@@ -15,19 +15,20 @@ class Column:
     cluster: str
     seconds: dict[str, float] = field(default_factory=dict)  # by method; infinite: out of memory
 
+    @property
+    def name(self) -> str:
+        """Both, as a column's heading."""
+        return f"{self.graph}, {self.cluster}"
+
 
 @dataclass(frozen=True)
 class Table:
-    """A table of problems.
-
-    Its methods are placers, those of the paper first; settings follow the name of one, as in
-    `placeto passing=none`.
-    """
+    """A table of problems."""
 
     key: str
     title: str  # what it is of, and whose
     columns: tuple[Column, ...]
-    methods: tuple[str, ...]
+    methods: tuple[str, ...]  # placers; settings follow the name, as in `placeto passing=none`
     remark: str = ""  # what stands below it, a sentence
 
 
@@ -35,9 +36,8 @@ HEURISTICS = ("metis", "etf", "heft", "m-topo", "m-etf", "m-sct")
 LEARNED = ("colocrl", "hierarchical", "placeto-2019")
 # As in the paper, where episodes start from one placement throughout.
 FROM_ONE_DEVICE = "placeto-2019 initial_placement=first"
-SETTINGS = ("reward=terminal", "passing=none", "passing=sweep", "pooling=all", "traversal=random",
-            "algorithm=ppo")  # fmt: skip
-PARTS = tuple(f"{FROM_ONE_DEVICE} {setting}" for setting in SETTINGS)
+SETTINGS = "reward=terminal passing=none passing=sweep pooling=all traversal=random algorithm=ppo"
+PARTS = tuple(f"{FROM_ONE_DEVICE} {setting}" for setting in SETTINGS.split())
 OF_2017 = ("cpu", "single", "scotch", "mincut", "expert", "colocrl")
 OF_2018 = ("cpu", "single", "expert", "scotch", "mincut", "hierarchical")
 

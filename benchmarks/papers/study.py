@@ -31,10 +31,7 @@ _key = itemgetter(*KEYS)
 def runs_of(tables: Sequence[Table], seconds: float, seeds: int) -> list[Run]:
     """What names each run, problem by problem; one that is in two tables counts once.
 
-    Args:
-        tables: which tables.
-        seconds: budget of a search, of one core's time: other processes do not shorten it.
-        seeds: how many seeds for what is random.
+    A search has so many seconds of one core's time; what is random has so many seeds.
     """
     found: dict[tuple[Any, ...], Run] = {}
     for table in tables:
@@ -72,23 +69,19 @@ def perform(run: Run) -> Run:
     """One run: the run with what was found, or with a note why there is nothing."""
     problem, bound = _problem(run["graph"], run["cluster"])
     found: Run = {**run, "lower_bound": seconds(bound), "note": ""}
+    name, budget, seed = run["method"].split()[0], run["budget_seconds"], run["seed"]
+    more: Any = {"settings": settings_of(run["method"]), "clock": time.process_time}
     try:
-        name, settings = run["method"].split()[0], settings_of(run["method"])
-        budget, seed = run["budget_seconds"], run["seed"]
-        clock = time.process_time
-        placement = place(problem, name, budget, seed, settings=settings, clock=clock)
+        placement = place(problem, name, budget, seed, **more)
     except NotApplicable as error:
         return {**found, "note": str(error)}
     if placement.interrupted:
         raise KeyboardInterrupt
     return {
-        **found,
-        "step_time": seconds(placement.step_time),
-        "feasible": placement.feasible,
-        "evaluations": placement.evaluations,
-        "wall_seconds": round(placement.wall_seconds, 3),
+        **found, "step_time": seconds(placement.step_time), "feasible": placement.feasible,
+        "evaluations": placement.evaluations, "wall_seconds": round(placement.wall_seconds, 3),
         "trace": [list(point) for point in placement.trace],
-    }
+    }  # fmt: skip
 
 
 def settings_of(method: str) -> dict[str, object]:

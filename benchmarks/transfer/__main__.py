@@ -1,14 +1,17 @@
-"""The command."""
+"""Writes `results/transfer.json`, every run, `.md` and `docs/transfer.png`; goes on if stopped."""
 
-import argparse
 import math
-from collections.abc import Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks.output import RESULTS, command_line, picture_of
-from benchmarks.transfer.page import page, summary
-from benchmarks.transfer.plot import draw
-from benchmarks.transfer.study import CLUSTERS, FAMILIES, GROUPS, Plan, conduct, policy
+import numpy as np
+
+from benchmarks.output import command_line, panels, picture_of, results_folder
+from benchmarks.transfer import study
+from benchmarks.transfer.page import page, points, searched, summary
+from benchmarks.transfer.study import CLUSTERS, FAMILIES, GROUPS, SCRATCH, TUNED, Plan, headline
 from placeto import load_cluster
 from placeto.placers.configs import DEFAULT_POLICY
 from placeto.support.errors import PlacetoError
@@ -16,93 +19,107 @@ from placeto.zoo.families import SPLITS, members
 
 PLANNED = len(FAMILIES) * SPLITS["test"] * len(CLUSTERS) * len(GROUPS)
 QUICK = ("layered", "series_parallel")
+DRAWN = (*study.ZERO_SHOT, "etf", "heft", "expert", "metis")
+COLOURS = 10  # that differ
 
 
-def run(plan: Plan, folder: Path, planned: int) -> None:
-    """Does what is missing and writes the page and the picture."""
-    document = conduct(plan, folder / "transfer.json")
-    (folder / "transfer.md").write_text(page(document, planned))
-    (folder / "transfer_short.md").write_text(summary(document))
-    draw(document, picture_of("transfer", folder))
+def draw(document: Mapping[str, Any], path: Path) -> None:
+    """Draws a panel for each family, a line for each method: share of problems over step time."""
+    found = points(document)
+    found = searched(found[found["policy"].isin(["", *headline(document["policies"])])])
+    families = found["family"].unique()
+    methods = drawn(found["method"].unique())
+    with panels(path, len(families), (4.5, 3.2), ncols=4, fontsize=8) as axes:
+        for ax, family in zip(axes, families, strict=True):
+            for number, method in enumerate(methods):
+                own = found[(found["family"] == family) & (found["method"] == method)]["relative"]
+                if len(own):
+                    met = np.sort(own[np.isfinite(own)])  # infinite ones never are
+                    shares = np.arange(len(met) + 1) / len(own)
+                    line = {"color": f"C{number}", "linestyle": "-" if number < COLOURS else "--"}
+                    ax.step([1.0, *met], shares, where="post", label=method, **line)
+            ax.set_xlim(0.99, 2)
+            ax.set_title(family, fontsize=10)
+            ax.set_ylabel("share of problems")
+            ax.set_xlabel("step time over the best known")
 
 
-def check(plan: Plan) -> None:
-    """Makes sure, before anything is run or written, that all of it can be.
-
-    Raises:
-        PlacetoError: a policy, family or cluster that is not there, a number that makes no sense.
-    """
-    for name, source in plan.policies.items():
-        if not name:
-            raise PlacetoError(f"--policy ={source}: expected NAME=DIR")
-        policy(source)
-    for family in plan.families:
-        members(family)
-    for cluster in plan.clusters:
-        load_cluster(cluster)
-    wrong = [
-        (f"--groups {groups}", "papers, auto, or a whole number from 1")
-        for groups in plan.groups
-        if groups not in GROUPS and not (groups.isdecimal() and int(groups) > 0)
-    ]
-    budgets = [budget for budget in plan.budgets if not 0 < budget < math.inf]
-    wrong += [(f"--budgets {budget}", "seconds, more than 0") for budget in budgets]
-    placements = [count for count in plan.placements if count < 1]
-    wrong += [(f"--placements {count}", "a whole number from 1") for count in placements]
-    counts = {"--graphs-per-family": (plan.graphs, SPLITS["test"]),
-              "--searching": (plan.searching, len(plan.policies))}  # fmt: skip
-    for option, (number, most) in counts.items():
-        if not 0 <= number <= most:
-            wrong.append((f"{option} {number}", f"a whole number from 0 to {most}"))
-    for option, expected in wrong:
-        raise PlacetoError(f"{option}: expected {expected}")
+def drawn(there: Sequence[str]) -> list[str]:
+    """What is drawn: of searches those with the least budget, of trainings the longest."""
+    budgets = sorted(float(text.split()[1]) for text in there if text.startswith("auto, "))
+    shortest = [f"{method}, {least:g} s" for least in budgets[:1] for method in study.SEARCHES]
+    trained = [text for text in there if text.startswith((TUNED, SCRATCH))]
+    most = max((int(text.split()[-1]) for text in trained), default=0)
+    longest = [text for text in trained if text.endswith(f" {most}")]
+    return [method for method in (*DRAWN, *longest, *shortest) if method in there]
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command's options; they are named as the attributes of `Plan`."""
-    quick = "one made-up graph of each of two families on k80x2, one second; into build/"
-    found = command_line("transfer", quick, run.__doc__)
-    found.add_argument(
-        "--policy",
-        action="append",
-        metavar="NAME=DIR",
-        help="a bundled policy, or a run directory and what to call it; may be given several "
-        f"times, such as for several seeds or without a family (default: {DEFAULT_POLICY})",
-    )
-    found.add_argument("--families", nargs="+", default=Plan.families)
-    found.add_argument("--clusters", nargs="+", default=Plan.clusters)
-    groups = "`papers`, `auto`, or at most how many"
-    found.add_argument("--groups", nargs="+", default=Plan.groups, help=groups)
-    graphs = {"dest": "graphs", "default": Plan.graphs, "metavar": "N"}
-    found.add_argument("--graphs-per-family", type=int, **graphs)
-    seconds = "seconds of the searches"
-    found.add_argument("--budgets", nargs="*", type=float, default=Plan.budgets, help=seconds)
-    counts = "to fine-tune for; the last also from scratch"
-    found.add_argument("--placements", nargs="*", type=int, default=Plan.placements, help=counts)
-    guides = "policies to run auto with"
-    found.add_argument("--searching", type=int, default=Plan.searching, metavar="N", help=guides)
-    return found
+def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
+    """Reads a number above 0 of a kind."""
+
+    def read(text: str) -> float:
+        if not 0 < (value := kind(text)) < math.inf:
+            raise ValueError
+        return value
+
+    read.__name__ = f"positive {kind.__name__}"  # which argparse tells of
+    return read
+
+
+def groups(text: str) -> str:
+    """Reads a grouping, as it is written."""
+    if text in GROUPS or (text.isdecimal() and int(text) > 0):
+        return text
+    raise ArgumentTypeError(f"{text}: expected papers, auto, or a whole number from 1")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The command line."""
-    wanted = vars(parser().parse_args(argv))
+    """The command line; all that it names has to be there, before anything is run or written."""
+    told = "one made-up graph of each of two families on k80x2, one second; into build/"
+    parser = command_line("transfer", told, "Does what is missing, and writes page and picture.")
+    add, most = parser.add_argument, range(SPLITS["test"] + 1)
+    several = (
+        "a bundled policy, or a run directory and what to call it; may be given several times, "
+        f"such as for several seeds or without a family (default: {DEFAULT_POLICY})"
+    )
+    add("--policy", action="append", metavar="NAME=DIR", help=several)
+    add("--families", nargs="+")
+    add("--clusters", nargs="+")
+    add("--groups", nargs="+", type=groups, help="`papers`, `auto`, or at most how many")
+    add("--graphs-per-family", dest="graphs", type=int, choices=most, metavar="N")
+    add("--budgets", nargs="*", type=positive(float), help="seconds of the searches")
+    counts = "to fine-tune for; the last also from scratch"
+    add("--placements", nargs="*", type=positive(int), help=counts)
+    add("--searching", type=int, metavar="N", help="policies to run auto with")
+    # The options are named as the attributes of `Plan`.
+    parser.set_defaults(**{name: getattr(Plan, name) for name in Plan.__match_args__[1:]})
+    wanted = vars(parser.parse_args(argv))
     quick = wanted.pop("quick")
     # A bundled policy is its own name.
     pairs = [text.partition("=") for text in wanted.pop("policy") or [DEFAULT_POLICY]]
     plan = Plan({name: source or name for name, _, source in pairs}, **wanted)
     try:
-        check(plan)
+        for source in plan.policies.values():
+            study.policy(source)
+        for family in plan.families:
+            members(family)
+        for cluster in plan.clusters:
+            load_cluster(cluster)
     except PlacetoError as error:
-        parser().error(str(error))
+        parser.error(str(error))
+    if "" in plan.policies:
+        parser.error("--policy: expected NAME=DIR")
+    if not 0 <= plan.searching <= len(plan.policies):
+        parser.error(f"--searching {plan.searching}: expected 0 to {len(plan.policies)}")
     if quick:
-        build = Path("build")
-        build.mkdir(exist_ok=True)
-        small = Plan(plan.policies, QUICK, CLUSTERS[:1], GROUPS[:1], 1, (1.0,), (16,))
-        run(small, build, len(QUICK))
-        print((build / "transfer.md").read_text())
-    else:
-        run(plan, RESULTS, PLANNED)
+        plan = Plan(plan.policies, QUICK, CLUSTERS[:1], GROUPS[:1], 1, (1.0,), (16,))
+    folder = results_folder(quick)
+    document = study.conduct(plan, folder / "transfer.json")
+    text = page(document, len(QUICK) if quick else PLANNED)
+    (folder / "transfer.md").write_text(text)
+    (folder / "transfer_short.md").write_text(summary(document))
+    draw(document, picture_of("transfer", folder))
+    print(text)
 
 
 if __name__ == "__main__":

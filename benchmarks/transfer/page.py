@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.output import table
+from benchmarks.transfer import study
 from benchmarks.transfer.study import AFTER, FAMILIES, HEURISTICS, SCRATCH, TUNED, ZERO_SHOT
 
 HEADROOM = 0.97
 NO_WORSE = 1.001
 PROBLEM = ["family", "graph", "cluster", "groups"]
+RELATIVE = "step time over the best known"
 DUELS = ["`auto` over `annealing`", "runs", "no worse", "step time", "with headroom"]
 DUELS += ["their step time", "best known"]
 TITLE = """# Policies on graphs that they have not seen
@@ -29,15 +31,15 @@ Written by `python -m benchmarks.transfer`; all {runs} runs are in `transfer.jso
 def page(document: Mapping[str, Any], planned: int) -> str:
     """The whole page, of a results file; a full study has so many problems as are planned."""
     found, policies = points(document), document["policies"]
+    main = found[found["policy"].isin(["", *study.headline(policies)])]
     clusters = list(dict.fromkeys(run["cluster"] for run in document["runs"]))
-    new = unseen_clusters(policies, clusters) if headline(policies) else set()
-    main = found[found["policy"].isin(["", *headline(policies)])]
     groupings = found["groups"].unique()
+    new = unseen_clusters(policies, clusters)
     heading = TITLE.format(
-        problems=found["number"].nunique(),
+        problems=_problems(found),
         planned=planned,
         graphs=found.groupby(["family", "graph"]).ngroups,
-        clusters=", ".join(f"`{cluster}`" for cluster in clusters),
+        clusters=", ".join(map("`{}`".format, clusters)),
         groups=" and ".join(map(_groups, groupings)),
         policies="; ".join(
             f"{name} ({', '.join(card['families']) or 'no family'}; {', '.join(card['clusters'])})"
@@ -46,7 +48,7 @@ def page(document: Mapping[str, Any], planned: int) -> str:
         machine=document["machine"],
         runs=len(document["runs"]),
     )
-    names = ", ".join(f"`{cluster}`" for cluster in sorted(new))
+    names = f"{', '.join(map('`{}`'.format, sorted(new)))}.\n\n" if new else ""
     sections: dict[str, str] = {}
     for groups in groupings:
         own = main[main["groups"] == groups]
@@ -57,9 +59,8 @@ def page(document: Mapping[str, Any], planned: int) -> str:
             "As it is, and trained on the graph": trained_on_the_graph(seen),
             "`auto` against `annealing`": searches(own),
             "A family that the policy has not seen": step_times(apart),
-            "A cluster that the policies have not seen": (f"{names}.\n\n" if new else "")
-            + step_times(unseen),
-            "Seeds of the training": seeds(seen, headline(policies)),
+            "A cluster that the policies have not seen": names + step_times(unseen),
+            "Seeds of the training": seeds(seen, study.headline(policies)),
         }
         sections |= {f"{title}: groups {_groups(groups)}": text for title, text in parts.items()}
     sections["How fine the groups are"] = fineness(main)
@@ -69,7 +70,7 @@ def page(document: Mapping[str, Any], planned: int) -> str:
 def summary(document: Mapping[str, Any]) -> str:
     """The two tables of what the study is for: the first answer, and the search behind it."""
     found, policies = points(document), document["policies"]
-    main = found[found["policy"].isin(["", *headline(policies)[:1]])]
+    main = found[found["policy"].isin(["", *study.headline(policies)[:1]])]
     is_new = main["cluster"].isin(unseen_clusters(policies, found["cluster"]))
     kinds = {
         "as in training": main[~is_new],
@@ -82,64 +83,50 @@ def summary(document: Mapping[str, Any]) -> str:
         label = f"groups {_groups(groups)}: "
         for kind, of_kind in kinds.items():
             own = of_kind[of_kind["groups"] == groups]
-            means = log_means(own)
             for method in ZERO_SHOT:
-                pairs = nearest(means, method)
-                texts = {key: f"{over:.3f} (`{name}`)" for key, (over, name) in pairs.items()}
-                cells = [texts.get(family, "-") for family in families]
-                if pairs:
-                    rows.append([f"{label}`{method}`, {kind}", *cells, str(_problems(own))])
-        duel_rows_of = duel_rows(main[main["groups"] == groups], ["all"])
-        duel_table += [[label + row[0], *row[1:]] for row in duel_rows_of]
+                if pairs := nearest(own, method):
+                    cells = (pairs.get(family, (math.nan, "")) for family in families)
+                    texts = (f"{over:.3f} (`{name}`)" if name else "-" for over, name in cells)
+                    rows.append([f"{label}`{method}`, {kind}", *texts, str(_problems(own))])
+        own_duels = duel_rows(main[main["groups"] == groups], ["all"])
+        duel_table += [[label + first, *rest] for first, *rest in own_duels]
     header = ["step time over that of the nearest heuristic", *families, "problems"]
     return f"{table(header, rows)}\n{table(DUELS, duel_table)}"
 
 
 def step_times(chosen: pd.DataFrame) -> str:
-    """Geometric means of step time over the best known: a row a method, a column a family.
-
-    Of problems that were searched, if there are any.
-    """
+    """Methods by families; and where policies stand against the heuristic that comes nearest."""
     if chosen.empty:
         return ""
     known = searched(chosen)
     families = _families(known)
-    rows = []
-    for method in sorted(known["method"].unique(), key=_kind):
-        own = known[known["method"] == method]
-        seconds = f"{own['wall_seconds'].median():.2g}"
-        rows.append([f"`{method}`", *_cells(own, known, families), seconds])
-    counts = [str(_problems(known[known["family"] == family])) for family in families]
-    rows.append(["problems", *counts, str(_problems(known)), ""])
-    return table(["step time over the best known", *families, "all", "seconds"], rows) + (
-        "\nGeometric means; in brackets on how many problems, where a method has not run on all or "
-        "found nothing that fits in memory on some. Seconds: to find a placement, median.\n\n"
-        f"Of {_problems(chosen)} problems, searched or not:\n\n{ahead(chosen)}"
-    )
-
-
-def ahead(chosen: pd.DataFrame) -> str:
-    """Where the policy as it is stands against the heuristic that comes nearest to it."""
-    lines, means = [], log_means(chosen)
+    rows = [
+        [f"`{method}`", *_cells(own, known, families), f"{own['wall_seconds'].median():.2g}"]
+        for method, own in sorted(known.groupby("method", sort=False), key=_kind)
+    ]
+    rows.append(["problems", *(str(_problems(own)) for own in _each(known, families)), ""])
+    lines = []
     for method in ZERO_SHOT:
-        if found := nearest(means, method):
+        if found := nearest(chosen, method):
             leads = sum(ratio < 1 for ratio, _ in found.values())
             texts = [f"{family} {ratio:.3f} (`{name}`)" for family, (ratio, name) in found.items()]
             lines.append(
                 f"- `{method}` is ahead of every heuristic in {leads} of {len(texts)} families. "
                 f"Its step time over that of the nearest heuristic: {', '.join(texts)}.\n"
             )
-    return "".join(lines)
+    return table([RELATIVE, *families, "all", "seconds"], rows) + (
+        "\nGeometric means; in brackets on how many problems, where a method has not run on all or "
+        "found nothing that fits in memory on some. Seconds: to find a placement, median.\n\n"
+        f"Of {_problems(chosen)} problems, searched or not:\n\n{''.join(lines)}"
+    )
 
 
-def nearest(means: pd.DataFrame, method: str) -> dict[str, tuple[float, str]]:
-    """Family -> a method's step time over that of the nearest heuristic, and which that is.
-
-    A geometric mean over the problems on which both have run, of families where there are any.
-    """
+def nearest(chosen: pd.DataFrame, method: str) -> dict[str, tuple[float, str]]:
+    """Family -> a method's mean step time over that of the nearest heuristic, and which that is."""
+    means = log_means(chosen)
     if method not in means:
         return {}
-    heuristics = means[[name for name in HEURISTICS if name in means]]
+    heuristics = means[means.columns.intersection(HEURISTICS)]
     over = np.exp(-heuristics.sub(means[method], axis=0).groupby("family").mean())
     rows = over.dropna(how="all").iterrows()
     return {str(family): (float(row.max()), str(row.idxmax())) for family, row in rows}
@@ -150,9 +137,10 @@ def trained_on_the_graph(chosen: pd.DataFrame) -> str:
     learned = chosen[chosen["method"].str.startswith((TUNED, SCRATCH))]
     chosen = chosen[chosen["policy"].isin(learned["policy"])]
     families, means = _families(chosen), log_means(chosen)
-    methods = learned["method"].unique()
-    tuned = [method for method in methods if method.startswith(TUNED)]
-    scratch = [method for method in methods if method.startswith(SCRATCH)]
+    tuned, scratch = (
+        [method for method in learned["method"].unique() if method.startswith(kind)]
+        for kind in (TUNED, SCRATCH)
+    )
     pairs = [(method, other) for other in scratch for method in (*ZERO_SHOT, *tuned)]
     pairs += [(method, other) for other in tuned[-1:] for method in ZERO_SHOT]
     pairs += [(m, f"{m}{AFTER}{other}") for other in (*scratch, *tuned[-1:]) for m in ZERO_SHOT]
@@ -161,27 +149,26 @@ def trained_on_the_graph(chosen: pd.DataFrame) -> str:
         for method, other in pairs
         if len(found := ratios(means, method, other))
     ]
-    if not rows:
-        return ""
-    return table(["step time", *families, "problems"], rows) + (
+    return _section(
+        ["step time", *families, "problems"],
+        rows,
         "\nBelow 1: shorter than after training on the graph itself. The number is that of "
         "episodes, each of which ends in a placement; the best placement met on the way counts. "
         f"`greedy{AFTER}…`: only what the policy finds once it is trained, as it is before. "
-        "Other seeds' policies, which were not trained so, are left out here.\n"
+        "Other seeds' policies, which were not trained so, are left out here.\n",
     )
 
 
 def searches(chosen: pd.DataFrame) -> str:
     """A row a budget and family: how `auto` fares against `annealing` in the same seconds."""
-    rows = duel_rows(chosen, ["all", *_families(chosen)])
-    if not rows:
-        return ""
-    return table(DUELS, rows) + (
+    return _section(
+        DUELS,
+        duel_rows(chosen, ["all", *_families(chosen)]),
         f"\nNo worse: at most {NO_WORSE - 1:.1%} slower. Step time: geometric mean of `auto`'s "
         "over `annealing`'s, equal wall-clock time, both cores, one after the other. Headroom: "
         f"the best known placement is below {HEADROOM} of one device. Best known: of any run, "
         "over `annealing`'s where there is headroom: what a search that always finds it would be "
-        "ahead by.\n"
+        "ahead by.\n",
     )
 
 
@@ -195,13 +182,11 @@ def duel_rows(chosen: pd.DataFrame, families: Sequence[str]) -> list[list[str]]:
             own = found if name == "all" else found[found["family"] == name]
             if own.empty:
                 continue
-            fine, room = int((own["ratio"] <= NO_WORSE).sum()), own[own["headroom"]]
+            fine, room = (own["ratio"] <= NO_WORSE).sum(), own[own["headroom"]]
             times = own["ratio"], room["ratio"], room["ratio"] / room["relative"]
-            ratio, with_headroom, best = (
-                _number(geometric_mean(each[(each > 0) & np.isfinite(each)])) for each in times
-            )
+            ratio, *headroom = (_number(each[(each > 0) & np.isfinite(each)]) for each in times)
             share = f"{fine} ({fine / len(own):.1%})"
-            cells = [str(len(own)), share, ratio, str(len(room)), with_headroom, best]
+            cells = [str(len(own)), share, ratio, str(len(room)), *headroom]
             rows.append([f"{budget:g} s, {name}", *cells])
     return rows
 
@@ -209,10 +194,9 @@ def duel_rows(chosen: pd.DataFrame, families: Sequence[str]) -> list[list[str]]:
 def new_family(found: pd.DataFrame, policies: Mapping[str, Any]) -> pd.DataFrame:
     """Of policies on graphs of families that they have not seen, and of heuristics on these."""
     own = found[found["method"].isin(ZERO_SHOT)]
-    keys = zip(own["policy"], own["family"], own["cluster"], strict=True)
     there = [
         family not in policies[name]["families"] and cluster in policies[name]["clusters"]
-        for name, family, cluster in keys
+        for name, family, cluster in own[["policy", "family", "cluster"]].itertuples(index=False)
     ]
     own = own[np.array(there, dtype=bool)]
     beside = found[found["number"].isin(own["number"]) & found["method"].isin(HEURISTICS)]
@@ -220,71 +204,57 @@ def new_family(found: pd.DataFrame, policies: Mapping[str, Any]) -> pd.DataFrame
 
 
 def seeds(chosen: pd.DataFrame, names: Sequence[str]) -> str:
-    """A row a policy of the headline: step time over the best known."""
-    chosen = searched(chosen)
-    ran = [name for name in names if (chosen["policy"] == name).any()]
-    if len(ran) < 2:
-        return ""
-    families, rows = _families(chosen), []
-    for method in ZERO_SHOT:
-        for name in ran:
-            of_policy = chosen[chosen["policy"] == name]
-            own = of_policy[of_policy["method"] == method]
-            if not own.empty:
-                rows.append([f"{name}, `{method}`", *_cells(own, of_policy, families)])
-    return table(["step time over the best known", *families, "all"], rows)
+    """A row a policy of the headline, if there are several: step time over the best known."""
+    known = searched(chosen)
+    families, of_policy = _families(known), dict(list(known.groupby("policy")))
+    ran = [name for name in names if name in of_policy]
+    rows = [
+        [f"{name}, `{method}`", *_cells(own, of_policy[name], families)]
+        for method in ZERO_SHOT
+        for name in ran
+        if len(own := of_policy[name][of_policy[name]["method"] == method])
+    ]
+    return _section([RELATIVE, *families, "all"], rows if len(ran) > 1 else [])
 
 
 def fineness(chosen: pd.DataFrame) -> str:
     """A row a method: its step time with other groups over that with the first ones."""
     if chosen.empty:
         return ""
-    finite = chosen[np.isfinite(chosen["step_time"])]
     first, *others = chosen["groups"].unique()
-    families = _families(chosen)
     run = ["method", "family", "graph", "cluster", "policy", "seed"]
+    finite = chosen[np.isfinite(chosen["step_time"])]
     times = finite.pivot(index=run, columns="groups", values="step_time")
-    times = times.reindex(columns=[first, *others])
-    rows = []
-    for groups in others:
-        found = (times[groups] / times[first]).dropna()
-        for method in chosen["method"].unique():
-            own = found[found.index.get_level_values("method") == method]
-            if len(own):
-                label = f"`{method}`, {_groups(groups)}"
-                rows.append([label, *_means(own, families), str(len(own))])
-    if not rows:
-        return ""
-    return table([f"step time over that with {_groups(first)}", *families, "all", "runs"], rows)
+    over = times.reindex(columns=[first, *others]).div(times[first], axis=0)
+    families = _families(chosen)
+    rows = [
+        [f"`{method}`, {_groups(groups)}", *_means(own, families), str(len(own))]
+        for groups in others
+        for method in chosen["method"].unique()
+        if len(own := over.loc[over.index.isin([method], "method"), groups].dropna())
+    ]
+    return _section([f"step time over that with {_groups(first)}", *families, "all", "runs"], rows)
 
 
 def points(document: Mapping[str, Any]) -> pd.DataFrame:
     """The runs that found a placement of a problem on which any method found one.
 
-    Problems with groups by a rule come before those with a number of them.
-
-    Returns:
-        Columns of the results file, and `number`, of the problem; `method`, with its budget;
-        `step_time`, infinite where nothing was found that fits in memory; `best_known`, the
-        shortest of any run on the problem; `relative`, step time over that; `searched`, whether a
-        search ran on the problem; `headroom`, whether the best known is below 0.97 of one device.
+    Adds `number`, of the problem; `best_known`, its shortest step time; `relative`, that of the run
+    over it; `searched`, whether a search ran on the problem; `headroom`, whether the best known is
+    below 0.97 of one device. A `method` has its budget; what does not fit is infinitely slow.
     """
     found = pd.DataFrame(document["runs"])
     found = found.sort_values("groups", key=lambda groups: groups.str.isdecimal(), kind="stable")
-    found["number"] = found.groupby(PROBLEM, sort=False).ngroup()
-    times = found["step_time"].astype(float).where(found["feasible"], math.inf)
-    found["step_time"] = times
-    found["best_known"] = times.groupby(found["number"]).transform("min")
+    found["number"] = number = found.groupby(PROBLEM, sort=False).ngroup()
+    found["step_time"] = times = found["step_time"].astype(float).where(found["feasible"], math.inf)
+    found["best_known"] = times.groupby(number).transform("min")
+    found["relative"] = times / found["best_known"]
     found["searched"] = found.groupby("number")["budget_seconds"].transform("count") > 0
-    single = times.where(found["method"] == "single", math.inf)
-    single = single.groupby(found["number"]).transform("min")
+    single = times.where(found["method"] == "single", math.inf).groupby(number).transform("min")
     found["headroom"] = found["best_known"] < HEADROOM * single
-    found["method"] = [
-        method if budget is None or math.isnan(budget) else f"{method}, {budget:g} s"
-        for method, budget in zip(found["method"], found["budget_seconds"], strict=True)
-    ]
+    budgets = found["budget_seconds"].map("{:g} s".format, na_action="ignore")
+    found["method"] = found["method"].str.cat(", " + budgets).fillna(found["method"])
     found = found[np.isfinite(found["best_known"]) & (found["note"] == "")]
-    found = found.assign(relative=found["step_time"] / found["best_known"])
     return found.sort_values("number", kind="stable")
 
 
@@ -293,44 +263,27 @@ def searched(chosen: pd.DataFrame) -> pd.DataFrame:
     return chosen[chosen["searched"]] if chosen["searched"].any() else chosen
 
 
-def headline(policies: Mapping[str, Any]) -> list[str]:
-    """Policies that have seen graphs of every family."""
-    return [name for name, card in policies.items() if set(card["families"]) >= set(FAMILIES)]
-
-
 def unseen_clusters(policies: Mapping[str, Any], clusters: Iterable[str]) -> set[str]:
-    """Of some clusters those that no policy of the headline was trained on."""
-    seen = {cluster for name in headline(policies) for cluster in policies[name]["clusters"]}
-    return set(clusters) - seen
-
-
-def geometric_mean(values: "pd.Series[float]") -> float:
-    """The geometric mean; NaN of nothing."""
-    return math.exp(np.log(values).mean()) if len(values) else math.nan
+    """Of some clusters those that the headline, if there is one, was not trained on."""
+    seen = [set(policies[name]["clusters"]) for name in study.headline(policies)]
+    return set(clusters).difference(*seen) if seen else set()
 
 
 def log_means(chosen: pd.DataFrame) -> pd.DataFrame:
-    """Mean logarithms of step times that fit: a row a problem, a column a method.
-
-    Where a method has several runs (policies, seeds), these are their geometric means.
-    """
+    """Mean logarithms, over policies and seeds, of step times that fit: problems by methods."""
     finite = chosen[np.isfinite(chosen["step_time"])]
-    logs = np.log(finite["step_time"]).groupby([finite[key] for key in [*PROBLEM, "method"]])
-    return logs.mean().unstack("method")
+    logs = finite.assign(log=np.log(finite["step_time"]))
+    return logs.pivot_table("log", PROBLEM, "method")
 
 
 def ratios(means: pd.DataFrame, method: str, other: str) -> "pd.Series[float]":
     """Step time of a method over that of another, by problem, where both found what fits."""
-    if not {method, other} <= set(means.columns):
-        return means.iloc[:0, :0].sum(axis=1)
-    return np.exp((means[method] - means[other]).dropna())
+    both = means.reindex(columns=[method, other])
+    return np.exp((both[method] - both[other]).dropna())
 
 
 def duels(chosen: pd.DataFrame, method: str, other: str) -> pd.DataFrame:
-    """Runs of a method, each with its step time over the other's of the same seed, `ratio`.
-
-    What does not fit in memory is infinitely slow; where neither fits they are equal.
-    """
+    """Runs of a method with the `ratio` to the other's of the same seed, 1 where neither fits."""
     key = [*PROBLEM, "seed"]
     against = chosen.loc[chosen["method"] == other, [*key, "step_time"]]
     found = chosen[chosen["method"] == method].merge(against, on=key, suffixes=("", "_other"))
@@ -339,33 +292,37 @@ def duels(chosen: pd.DataFrame, method: str, other: str) -> pd.DataFrame:
     return found.assign(ratio=ratio.where(fits, 1.0))
 
 
-def _kind(method: str) -> int:
-    """Orders methods as the study runs them, whenever they were."""
-    if method in HEURISTICS:
-        return 0
-    if method in ZERO_SHOT:
-        return 1
-    if AFTER in method:
-        return 3
-    return 2 if method.startswith((TUNED, SCRATCH)) else 4
+def _section(header: Sequence[str], rows: Sequence[Sequence[str]], remark: str = "") -> str:
+    """A table and what there is to say of it; nothing where there are no rows."""
+    return table(header, rows) + remark if rows else ""
 
 
-def _cells(own: pd.DataFrame, known: pd.DataFrame, families: list[str]) -> list[str]:
+def _kind(own: tuple[Any, pd.DataFrame]) -> int:
+    """Orders runs of methods as the study makes them, whenever they were."""
+    method = str(own[0])
+    trained = method.startswith((TUNED, SCRATCH))
+    kinds = [method in HEURISTICS, method in ZERO_SHOT, trained, AFTER in method, True]
+    return kinds.index(True)
+
+
+def _each(chosen: pd.DataFrame, families: Sequence[str]) -> list[pd.DataFrame]:
+    """What is of each family, and all."""
+    return [*(chosen[chosen["family"] == family] for family in families), chosen]
+
+
+def _cells(own: pd.DataFrame, known: pd.DataFrame, families: Sequence[str]) -> list[str]:
     """Of each family and of all: a method's mean, and on how many problems if not on all known."""
+    fits = own[np.isfinite(own["step_time"])]
     cells = []
-    for column in [*([family] for family in families), families]:
-        ours, there = (each[each["family"].isin(column)] for each in (own, known))
-        fits = ours[np.isfinite(ours["step_time"])]
-        mean, ran = _number(geometric_mean(fits["relative"])), _problems(fits)
+    for ours, there in zip(_each(fits, families), _each(known, families), strict=True):
+        mean, ran = _number(ours["relative"]), _problems(ours)
         cells.append(mean if ran in (0, _problems(there)) else f"{mean} ({ran})")
     return cells
 
 
 def _means(found: "pd.Series[float]", families: Sequence[str]) -> list[str]:
     """Of ratios by problems, the geometric mean of each family and of all."""
-    of = found.index.get_level_values("family")
-    own = [found[of == family] for family in families]
-    return [_number(geometric_mean(each)) for each in (*own, found)]
+    return [_number(each["ratio"]) for each in _each(found.rename("ratio").reset_index(), families)]
 
 
 def _groups(groups: str) -> str:
@@ -382,5 +339,6 @@ def _families(chosen: pd.DataFrame) -> list[str]:
     return [*(f for f in FAMILIES if f in there), *sorted(there - set(FAMILIES))]
 
 
-def _number(value: float) -> str:
-    return f"{value:.3f}" if math.isfinite(value) else "-"
+def _number(values: "pd.Series[float]") -> str:
+    """The geometric mean."""
+    return f"{math.exp(np.log(values).mean()):.3f}" if len(values) else "-"

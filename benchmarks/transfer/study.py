@@ -28,9 +28,6 @@ FAMILIES = ("cifar10", "nmt", "ptb", "transformer")
 CLUSTERS = ("k80x2", "k80x4", "k80x8", "p100x2-k80x2")
 GROUPS = ("papers", "auto", "128")  # the last: as many as the policy was trained with
 HEURISTICS = ("single", "expert", "etf", "heft", "m-etf", "m-sct", "metis", "scotch")
-BUDGETS = (1.0, 5.0, 30.0)
-# Of training on one graph: what an impatient user waits for, and what a policy needs to be learned.
-PLACEMENTS = (128, 1024)
 GREEDY, SAMPLES = "greedy", 16
 BEST_OF = f"best of {SAMPLES}"
 REFINED = f"{BEST_OF}, refined"  # by further sweeps
@@ -48,9 +45,9 @@ policy = cache(load_trained)
 class Plan:
     """What a study consists of.
 
-    A policy that has not seen a family is run, as it is, on that family's graphs alone; one that
-    has seen all of them, the headline's, on all graphs. Only the first of the headline is trained
-    on graphs: fine-tuned for each number of placements, and for the last also from scratch.
+    A policy is run, as it is, on families that it has not seen; the headline's, which have seen all
+    of them, on all. Only the first of these is trained on graphs, for the last number of placements
+    also from scratch.
     """
 
     policies: Mapping[str, str]  # name -> a run directory, or the name of a policy that ships
@@ -58,57 +55,46 @@ class Plan:
     clusters: Sequence[str] = CLUSTERS
     groups: Sequence[str] = GROUPS  # `papers`, `auto`, or at most how many by the papers' rules
     graphs: int = SPLITS["test"]  # of each family
-    budgets: Sequence[float] = BUDGETS  # seconds of the searches
-    placements: Sequence[int] = PLACEMENTS
+    budgets: Sequence[float] = (1.0, 5.0, 30.0)  # seconds of the searches
+    # Of training: what an impatient user waits for, and what a policy needs to be learned.
+    placements: Sequence[int] = (128, 1024)
     searching: int = 1  # policies of the headline that `auto` is run with
 
     def runs(self) -> Iterator[Run]:
         """What names each run: problem by problem, the families in turn."""
         names = {family: test_graphs(family) for family in self.families}
-        for number, family, cluster in product(range(self.graphs), self.families, self.clusters):
-            graph = {"family": family, "graph": names[family][number], "cluster": cluster}
-            for groups in self.groups:
-                for method, name, budget, seed in self._of_problem(family, number):
-                    yield {**graph, "groups": groups, "method": method, "policy": name,
-                           "budget_seconds": budget, "seed": seed}  # fmt: skip
+        of_each = range(self.graphs), self.families, self.clusters, self.groups
+        for number, family, cluster, groups in product(*of_each):
+            for rest in self._of_problem(family, number):
+                key = (family, names[family][number], cluster, groups, *rest)
+                yield dict(zip(KEYS, key, strict=True))
 
     def _of_problem(self, family: str, number: int) -> Iterator[tuple[str, str, float | None, int]]:
         """Method, policy, budget and seed."""
-        seen = {name: families_seen(policy(source)) for name, source in self.policies.items()}
-        headline = [name for name in self.policies if seen[name] >= set(FAMILIES)]
+        cards = {name: card(source) for name, source in self.policies.items()}
+        leading = headline(cards)
         learned = [
             (method, name)
             for name in self.policies
-            if name in headline or family not in seen[name]
+            if name in leading or family not in cards[name]["families"]
             for method in (GREEDY, BEST_OF)
         ]
-        for name in headline[:1]:
-            learned.append((REFINED, name))
-            learned += [(f"{TUNED} {placements}", name) for placements in self.placements]
-            for placements in self.placements[-1:]:
-                learned.append((f"{SCRATCH} {placements}", name))
-                learned += [
-                    (f"{method}{AFTER}{training} {placements}", name)
-                    for training in (TUNED, SCRATCH)
-                    for method in ZERO_SHOT
-                ]
+        for name in leading[:1]:
+            tuned = [f"{TUNED} {placements}" for placements in self.placements]
+            longest = [f"{kind} {self.placements[-1]}" for kind in (TUNED, SCRATCH) if tuned]
+            after = [f"{method}{AFTER}{each}" for each in longest for method in ZERO_SHOT]
+            learned += [(method, name) for method in (REFINED, *tuned, *longest[1:], *after)]
         for method, name in [*((method, "") for method in HEURISTICS), *learned]:
             yield method, name, None, 0
         # Whatever else the machine does is not always to the same one's disadvantage.
         searches = SEARCHES[:: 1 if number % 2 == 0 else -1]
-        for seed, name in enumerate(headline[: self.searching]):
+        for seed, name in enumerate(leading[: self.searching]):
             for budget, method in product(self.budgets, searches):
                 yield method, name if method == "auto" else "", budget, seed
 
 
 def conduct(plan: Plan, path: Path) -> dict[str, Any]:
-    """What is in a results file once it has a plan's runs; runs of other plans stay in it.
-
-    It is written after each run.
-
-    Raises:
-        SystemExit: the file has results of another policy of the same name.
-    """
+    """What is in a results file, written after each run, once it has a plan's runs too."""
     document = read_results(path) if path.exists() else {"policies": {}, "runs": []}
     cards = {name: card(source) for name, source in plan.policies.items()}
     for name in cards:
@@ -122,16 +108,13 @@ def conduct(plan: Plan, path: Path) -> dict[str, Any]:
     if missing:
         warm_up(plan)
     for number, run in enumerate(missing):
-        done = found_by(plan, run, _problem(*(run[key] for key in KEYS[:4])))
+        done = found_by(plan, run, _problem(*_key(run)[:4]))
         told = done["note"] or f"{done['step_time']:.4g} s"
-        names = " ".join(filter(None, (done[key] for key in KEYS[1:6])))
+        names = " ".join(filter(None, _key(run)[1:6]))
         print(f"{number + 1}/{len(missing)} {names}: {told}", flush=True)
-        document = {
-            "command": "python -m benchmarks.transfer",
-            "machine": machine(),
-            "policies": document["policies"] | cards,
-            "runs": [*document["runs"], done],
-        }
+        head = {"command": "python -m benchmarks.transfer", "machine": machine()}
+        found = {"policies": document["policies"] | cards, "runs": [*document["runs"], done]}
+        document = head | found
         write_results(path, document)
     return document
 
@@ -145,41 +128,43 @@ def read_results(path: Path) -> dict[str, Any]:
 
 def write_results(path: Path, document: dict[str, Any]) -> None:
     """Writes what `read_results` reads, a line for each run, without names; all have the same."""
+    runs = document["runs"]
+    columns = list(runs[0]) if runs else []
     rest = {key: value for key, value in document.items() if key != "runs"}
-    columns = list(document["runs"][0]) if document["runs"] else []
-    head = json.dumps({**rest, "columns": columns}).removesuffix("}")
-    lines = [json.dumps([run[column] for column in columns]) for run in document["runs"]]
-    write_bytes(path, (head + ', "runs": [\n' + ",\n".join(lines) + "\n]}\n").encode())
+    head = json.dumps({**rest, "columns": columns, "runs": []}).removesuffix("]}")
+    lines = [json.dumps([run[column] for column in columns]) for run in runs]
+    write_bytes(path, (head + "\n" + ",\n".join(lines) + "\n]}\n").encode())
 
 
 def found_by(plan: Plan, run: Run, problem: PlacementProblem) -> Run:
     """The run with what its method finds for a problem, or with a note why there is nothing."""
-    seed = run["seed"]
+    seed, source = run["seed"], plan.policies.get(run["policy"])
     method, _, training = run["method"].partition(AFTER)
-    trained = policy(plan.policies[run["policy"]]) if run["policy"] else None
+    trained: Any = policy(source) if source else None
     if training:
-        assert trained is not None
         trained = _trained_on(problem, trained, training, seed)
     # A problem keeps what was computed of it: on a fresh one, nobody is served by those before.
     problem = replace(problem, grouping=problem.op_group)
-    incumbent, note = Incumbent(problem, math.inf), ""
+    found: Any = Incumbent(problem, math.inf)
+    note = ""
     try:
         if method in (*HEURISTICS, *SEARCHES):
-            settings = {"policy": plan.policies[run["policy"]]} if run["policy"] else {}
+            settings = {"policy": source} if source else {}
             budget = run["budget_seconds"] or math.inf
-            placement = place(problem, method, budget, seed, settings=settings)
-            if placement.interrupted:
+            found = place(problem, method, budget, seed, settings=settings)
+            if found.interrupted:
                 raise KeyboardInterrupt
-            return {**run, "note": "", **_found(placement, placement.wall_seconds)}
-        assert trained is not None
-        if method in ZERO_SHOT:
+        elif method in ZERO_SHOT:
             samples = 1 if method == GREEDY else SAMPLES
-            place_zero_shot(incumbent, trained, seed, samples, refined=method == REFINED)
+            place_zero_shot(found, trained, seed, samples, refined=method == REFINED)
         else:
-            _train(incumbent, trained, method, seed)
+            _train(found, trained, method, seed)
     except NotApplicable as error:
         note = str(error)
-    return {**run, "note": note, **_found(incumbent, incumbent.seconds)}
+    took = found.seconds if isinstance(found, Incumbent) else found.wall_seconds
+    step_time, feasible = seconds(found.step_time), found.feasible
+    rest = {"evaluations": found.evaluations, "wall_seconds": round(took, 4)}
+    return {**run, "note": note, "step_time": step_time, "feasible": feasible, **rest}
 
 
 def _train(incumbent: Incumbent, trained: Trained, method: str, seed: int) -> Trained:
@@ -202,10 +187,9 @@ def warm_up(plan: Plan) -> None:
         found_by(plan, {**run, "budget_seconds": run["budget_seconds"] and 1.0}, problem)
 
 
-def families_seen(trained: Trained) -> set[str]:
-    """Families that a policy was trained on graphs of."""
-    names = {family: {member.name for member in members(family)} for family in FAMILIES}
-    return {family for family in FAMILIES if names[family] & set(trained.trained_on("graph"))}
+def headline(policies: Mapping[str, Any]) -> list[str]:
+    """Policies, by their cards, that have seen graphs of every family."""
+    return [name for name, card in policies.items() if set(card["families"]) >= set(FAMILIES)]
 
 
 def test_graphs(family: str) -> list[str]:
@@ -213,32 +197,21 @@ def test_graphs(family: str) -> list[str]:
     return [member.name for member in members(family) if member.split == "test"]
 
 
+@cache
 def card(source: str) -> dict[str, Any]:
-    """What the page says of a policy: its weights' digest, what it has seen.
-
-    Raises:
-        SystemExit: it was trained or validated on test graphs.
-    """
+    """A policy's digest, families and clusters; SystemExit if it has seen test graphs."""
     trained = policy(source)
-    graphs = trained.trained_on("graph") | {
-        row["graph"] for row in trained.card.get("validation", ())
-    }
-    if leaked := graphs & {name for family in FAMILIES for name in test_graphs(family)}:
+    graphs = trained.trained_on("graph")
+    validated = {row["graph"] for row in trained.card.get("validation", ())}
+    tests = {name for family in FAMILIES for name in test_graphs(family)}
+    if leaked := (graphs | validated) & tests:
         raise SystemExit(f"{source}: was trained or validated on {min(leaked)}, a test graph")
+    seen = [f for f in FAMILIES if graphs & {member.name for member in members(f)}]
     weights = [tensor.numpy().tobytes() for tensor in trained.policy.state_dict().values()]
     return {
         "digest": hashlib.sha256(b"".join(weights)).hexdigest()[:16],
-        "families": sorted(families_seen(trained)),
+        "families": sorted(seen),
         "clusters": sorted(trained.trained_on("cluster")),
-    }
-
-
-def _found(found: Any, wall_seconds: float) -> dict[str, Any]:
-    return {
-        "step_time": seconds(found.step_time),
-        "feasible": found.feasible,
-        "evaluations": found.evaluations,
-        "wall_seconds": round(wall_seconds, 4),
     }
 
 
