@@ -1,9 +1,7 @@
 """A Chromium, for tests and pictures of pages: `python -m benchmarks.browser` gets one.
 
-One that is installed is taken: what `CHROMIUM` names, Chromium or Chrome on the path, or what
-`playwright install` has left. Else Debian's headless shell is unpacked, with the libraries that it
-lacks, into the folder of the Python environment. That needs no root and changes nothing else.
-Where apt has none, `playwright install` is left to get one.
+If none is installed, Debian's headless shell is unpacked with its libraries into the folder of the
+Python environment, without root. Where apt has none, `playwright install` is left to get one.
 """
 
 import os
@@ -13,11 +11,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from typing import Any
 
 FOLDER = Path(sys.prefix) / "browser"
 LAUNCHER = "chromium"
@@ -40,11 +36,7 @@ def find_browser() -> str | None:
 
 
 def get_browser() -> str:
-    """The path of a Chromium, which is got first if there is none.
-
-    Raises:
-        RuntimeError: none can be got.
-    """
+    """The path of a Chromium, which is got first if there is none; RuntimeError if it cannot."""
     if found := find_browser():
         return found
     if shutil.which("apt-get") and shutil.which("dpkg"):
@@ -60,62 +52,54 @@ def get_browser() -> str:
 
 
 @contextmanager
-def browser() -> Iterator["Browser"]:
+def browser() -> Iterator[Any]:
     """A Chromium that runs, without a window."""
     from playwright.sync_api import sync_playwright
 
     path = get_browser()  # which may ask Playwright, and that runs once at a time
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path)
-        try:
-            yield running
-        finally:
-            running.close()
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=path) as running,
+    ):
+        yield running
 
 
 def _unpack() -> None:
     """Debian's packages into `FOLDER`, which appears whole or not at all."""
     work = Path(tempfile.mkdtemp(dir=sys.prefix))
+    root, downloads = work / "root", work / "cache/archives"
+    options = [
+        f"Dir::State={work}/state", "Dir::State::status=/var/lib/dpkg/status",
+        f"Dir::Cache={work}/cache", "Debug::NoLocking=true", "Acquire::Retries=3",
+        "APT::Sandbox::User=",
+    ]  # fmt: skip
+    run = partial(subprocess.run, check=True, capture_output=True, text=True)
+    apt = ["apt-get", "--quiet", "--yes", "--no-install-recommends"]
+    apt += [f"--option={option}" for option in options]
     try:
-        root, downloads = work / "root", work / "cache/archives"
         for folder in (root, work / "state/lists/partial", downloads / "partial"):
             folder.mkdir(parents=True)
-        options = [
-            f"Dir::State={work}/state", "Dir::State::status=/var/lib/dpkg/status",
-            f"Dir::Cache={work}/cache", "Debug::NoLocking=true", "Acquire::Retries=3",
-            "APT::Sandbox::User=",
-        ]  # fmt: skip
-        apt = ["apt-get", "--quiet", "--yes", "--no-install-recommends"]
-        apt += [f"--option={option}" for option in options]
-        _run(*apt, "update")
-        _run(*apt, "--download-only", "install", PACKAGE)
+        run([*apt, "update"])
+        run([*apt, "--download-only", "install", PACKAGE])
         for package in sorted(downloads.glob("*.deb")):
-            _run("dpkg", "--extract", str(package), str(root))
+            run(["dpkg", "--extract", str(package), str(root)])
         shutil.rmtree(work / "cache")
         shutil.rmtree(work / "state")
-        _write_launcher(work)
+        # It starts the browser with the libraries that came with it.
+        folders = {library.parent.relative_to(work) for library in root.rglob("*.so*")}
+        libraries = ":".join(sorted(f"$here/{folder}" for folder in folders))
+        launcher = work / LAUNCHER
+        launcher.write_text(
+            "#!/bin/sh\n"
+            'here=$(dirname "$(readlink -f "$0")")\n'
+            f'export LD_LIBRARY_PATH="{libraries}"\n'
+            f'exec "$here/root/usr/lib/chromium/{PACKAGE}" "$@"\n'
+        )
+        launcher.chmod(0o755)
         work.chmod(0o755)
         work.rename(FOLDER)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _write_launcher(work: Path) -> None:
-    """A script that starts the browser with the libraries that came with it."""
-    folders = {library.parent.relative_to(work) for library in (work / "root").rglob("*.so*")}
-    libraries = ":".join(sorted(f"$here/{folder}" for folder in folders))
-    launcher = work / LAUNCHER
-    launcher.write_text(
-        "#!/bin/sh\n"
-        'here=$(dirname "$(readlink -f "$0")")\n'
-        f'export LD_LIBRARY_PATH="{libraries}"\n'
-        f'exec "$here/root/usr/lib/chromium/{PACKAGE}" "$@"\n'
-    )
-    launcher.chmod(0o755)
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True)
 
 
 if __name__ == "__main__":

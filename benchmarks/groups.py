@@ -1,6 +1,6 @@
 """Ops and groups of the bundled graphs beside the papers': `python -m benchmarks.groups`."""
 
-from benchmarks.output import RESULTS, table_of
+from benchmarks.output import RESULTS, table
 from placeto import load_graph
 from placeto.extraction.bundled import SOURCES
 from placeto.grouping import group_ops
@@ -14,25 +14,14 @@ PAPERS = {
     "nmt_8": "largest: over 80,000",
 }
 
-
-def run() -> None:
-    """Prints the table and writes `results/groups.md`."""
+if __name__ == "__main__":
     rows = []
     for name in SOURCES:
         graph = load_graph(name)
-        papers, auto = (int(group_ops(graph, kind).max()) + 1 for kind in ("papers", "auto"))
-        rows.append({
-            "graph": f"`{name}`",
-            "ops, traced": f"{graph.meta['ops_traced']:,}",
-            "ops": f"{graph.num_ops:,}",
-            "groups, `papers`": f"{papers:,}",
-            "groups, `auto`": f"{auto:,}",
-            "ops / groups in the papers": PAPERS.get(name, "-"),
-        })  # fmt: skip
-    text = table_of(rows)
+        groups = [f"{group_ops(graph, kind).max() + 1:,}" for kind in ("papers", "auto")]
+        ops = f"{graph.meta['ops_traced']:,}", f"{graph.num_ops:,}"
+        rows.append([f"`{name}`", *ops, *groups, PAPERS.get(name, "-")])
+    header = ["graph", "ops, traced", "ops", "groups, `papers`", "groups, `auto`"]
+    text = table([*header, "ops / groups in the papers"], rows)
     (RESULTS / "groups.md").write_text(text)
     print(text, end="")
-
-
-if __name__ == "__main__":
-    run()

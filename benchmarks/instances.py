@@ -1,30 +1,25 @@
 """Thirty small problems with names and proven optima: `python -m benchmarks.instances`.
 
-A name says it all: `training-9-three-shared` is a training step of nine layers on three equal
-devices with one bus. The command proves the optimum of each with `exact`. As in PyVRP's benchmarks,
-the searches are then judged by their gaps to these, over several seeds. `results/instances.json`
-has both, `results/instances.md` the table; about half an hour.
-
-Ops take 1 to 10 ms on a device of kind `gpu` and a half to 4 times that on one of kind `cpu`, but
-some take no time; an op's output has 1 to 10 MB and all of its consumers read it. A group is one
-op, or one layer of a training step.
+`training-9-three-shared` is a training step of nine layers on three equal devices with one bus.
+`exact` proves the optima, by gaps to which the searches are judged. `results/instances.json` has
+both, `results/instances.md` the table. Ops take 1 to 10 ms on a `gpu`, a half to 4 times that on a
+`cpu`, or no time; an output has 1 to 10 MB. A group is one op, or one layer of a training step.
 """
 
 import json
 import sys
 import time
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import pairwise, product
+from dataclasses import replace
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.one_core import side_by_side
-from benchmarks.output import RESULTS, machine, save, table_of
+from benchmarks.output import RESULTS, machine, save, table
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem, place, simulate
 from placeto.heuristics.initial import all_on
 
@@ -103,11 +98,9 @@ def series_parallel(size: int, rng: np.random.Generator) -> Edges:
 
 
 def training(size: int, rng: np.random.Generator) -> Edges:
-    """Layers forward, their gradients backward, an update each.
+    """Layers, each of ops 3i to 3i + 2: forward, gradient, update.
 
-    Layer i is ops 3i to 3i + 2: forward, gradient, update. It reads one or two of the three
-    layers before it; its gradient reads those of its readers and what the layer itself read, kept
-    since then.
+    It reads one or two of the three before it; its gradient those of its readers, and what it read.
     """
     edges = []
     last = set(range(size))
@@ -126,16 +119,18 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Edges]] = {
 }
 
 
-def family_graph(name: str, family: str, size: int, rng: np.random.Generator) -> ComputationGraph:
-    """A graph of a family with random costs; `size` ops, or layers of three of `training`."""
-    sources, targets = np.array(FAMILIES[family](size, rng)).T
-    layers = family == "training"
-    count = 3 * size if layers else size
+def instance(name: str) -> PlacementProblem:
+    """The problem of a name: family, ops (layers of `training`), devices, what they are like."""
+    family, length, devices, network = name.split("-")
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    sources, targets = np.array(FAMILIES[family](int(length), rng)).T
+    layers = family == "training"  # of three ops
+    count = 3 * int(length) if layers else int(length)
     op = np.arange(count)
     seconds = rng.uniform(1e-3, 1e-2, count)
     seconds[op % 3 == 2 if layers else rng.random(count) < 0.1] = 0.0
     producers, tensor = np.unique(sources, return_inverse=True)
-    return ComputationGraph(
+    graph = ComputationGraph(
         name=name,
         op_names=[f"op_{number}" for number in range(count)],
         op_types=["Op" if cost else "Reshape" for cost in seconds.tolist()],
@@ -147,18 +142,12 @@ def family_graph(name: str, family: str, size: int, rng: np.random.Generator) ->
         param_bytes=rng.integers(10**6, 10**8, count) * (op % 3 == 0 if layers else 1),
         colocation=op // 3 if layers else np.full(count, -1),
     )
-
-
-def instance(name: str) -> PlacementProblem:
-    """The problem of a name: family, ops (layers of `training`), devices, what they are like."""
-    family, size, devices, network = name.split("-")
-    graph = family_graph(name, family, int(size), np.random.default_rng(zlib.crc32(name.encode())))
-    count = {"two": 2, "three": 3, "four": 4}[devices]
-    problem = PlacementProblem(graph, _cluster(count, network), "papers")
-    if network != "tight":
-        return problem
-    whole = simulate(problem, all_on(problem, 0)).peak_memory[0]
-    return PlacementProblem(graph, _cluster(count, network, int(TIGHT * whole)), "papers")
+    number = {"two": 2, "three": 3, "four": 4}[devices]
+    problem = PlacementProblem(graph, _cluster(number, network), "papers")
+    if network == "tight":
+        whole = simulate(problem, all_on(problem, 0)).peak_memory[0]
+        problem = replace(problem, cluster=_cluster(number, network, int(TIGHT * whole)))
+    return problem
 
 
 def optima() -> dict[str, float]:
@@ -168,76 +157,63 @@ def optima() -> dict[str, float]:
 
 
 def _cluster(count: int, network: str, memory_bytes: int = 10**12) -> Cluster:
-    """`count` devices; the last is a CPU where they are `unequal`.
-
-    `shared` is one bus, `multicast` one channel a device, else there is one a pair.
-    """
-    names = tuple(f"device_{index}" for index in range(count))
-    ends: list[tuple[tuple[str, ...], tuple[str, ...]]]
-    ends = [((a,), (b,)) for a in names for b in names if a != b]
+    """Devices with one bus (`shared`), a channel each (`multicast`), or one a pair."""
+    names = [f"device_{index}" for index in range(count)]
+    devices = [Device(name, "gpu", memory_bytes, LAUNCH_SECONDS) for name in names]
+    if network == "unequal":
+        devices[-1] = replace(devices[-1], kind="cpu")
+    ends: list[tuple[Sequence[str], Sequence[str]]]
+    ends = [([a], [b]) for a, b in permutations(names, 2)]
     if network == "shared":
         ends = [(names, names)]
     elif network == "multicast":
-        ends = [((a,), tuple(b for b in names if b != a)) for a in names]
-    kinds = ["gpu"] * (count - 1) + ["cpu" if network == "unequal" else "gpu"]
-    channel = partial(
-        Channel,
-        bandwidth=BANDWIDTH[network],
-        latency_seconds=1e-5,
-        overhead_seconds=25e-6,
-        multicast=network == "multicast",
-    )
-    return Cluster(
-        f"{count}-{network}",
-        tuple(
-            Device(name, kind, memory_bytes, LAUNCH_SECONDS)
-            for name, kind in zip(names, kinds, strict=True)
-        ),
-        tuple(channel(f"channel_{index}", *pair) for index, pair in enumerate(ends)),
-    )
+        ends = [([a], [b for b in names if b != a]) for a in names]
+    how = (BANDWIDTH[network], 1e-5, 25e-6, network == "multicast")
+    channels = [
+        Channel(f"channel_{index}", tuple(sources), tuple(targets), *how)
+        for index, (sources, targets) in enumerate(ends)
+    ]
+    return Cluster(f"{count}-{network}", tuple(devices), tuple(channels))
 
 
 def search(task: tuple[str, str, int, float]) -> dict[str, Any]:
-    """Searches an instance for as long as the method is given.
-
-    Args:
-        task: instance, method, seed, and the optimum in seconds.
-
-    Returns:
-        `gap`, how much slower than the optimum the placement is, as a share, infinite if it does
-        not fit in memory; `evaluations`, placements simulated in all; `found_after`, placements
-        simulated until the best one was met; `seconds` of one core; and `method` and `seed`.
-    """
+    """Searches an instance as its method is given seconds: how far from the optimum, how soon."""
     name, method, seed, optimum = task
     budget = SEARCH_SECONDS[method]
     placement = place(instance(name), method, budget, seed, clock=time.process_time)
     return {
-        "method": method,
-        "seed": seed,
+        "method": method, "seed": seed,
         "gap": placement.step_time / optimum - 1 if placement.feasible else np.inf,
         "evaluations": placement.evaluations,
         "found_after": placement.trace[-1][0] if placement.trace else placement.evaluations,
         "seconds": round(placement.wall_seconds, 3),
-    }
+    }  # fmt: skip
 
 
 def run() -> int:
     """Proves the optima, searches, writes both; exit status 1 where one was not proven in time."""
-    rows = _prove()
-    if len(rows) < len(NAMES):
-        return 1
-    keys = product(rows, SEARCH_SECONDS, SEEDS)  # method by method, seed by seed
+    rows: list[dict[str, Any]] = []
+    place(instance(NAMES[0]), "exact")  # compiles
+    for name in NAMES:
+        proof = place(problem := instance(name), "exact", PROOF_SECONDS)
+        print(f"{name}: {proof.step_time * 1e3:.3f} ms, {proof.wall_seconds:.2f} s", flush=True)
+        if proof.lower_bound < proof.step_time * (1 - 1e-8):
+            print(f"{name}: not proven: no placement is below {proof.lower_bound} s")
+            return 1
+        rows.append({
+            "instance": name, "ops": problem.graph.num_ops, "groups": problem.num_groups,
+            "devices": problem.num_devices, "optimum": proof.step_time, "feasible": proof.feasible,
+            "placement": "".join(map(str, proof.devices.tolist())),
+            "evaluations": proof.evaluations, "wall_seconds": round(proof.wall_seconds, 3),
+            "searches": [],
+        })  # fmt: skip
+    keys = list(product(rows, SEARCH_SECONDS, SEEDS))  # method by method, seed by seed
     tasks = [(row["instance"], method, seed, row["optimum"]) for row, method, seed in keys]
-    searches: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for (name, method, seed, _), found in zip(tasks, side_by_side(search, tasks), strict=True):
-        print(f"{name}: {method}, seed {seed}: {found['gap']:.2%}", flush=True)
-        searches[name].append(found)
-    document = {
-        "machine": machine(),
-        "search_seconds": SEARCH_SECONDS,
-        "rows": [{**row, "searches": searches[row["instance"]]} for row in rows],
-    }
-    save("instances", document, markdown(document["rows"]), indent=1)
+    for (row, method, seed), found in zip(keys, side_by_side(search, tasks), strict=True):
+        print(f"{row['instance']}: {method}, seed {seed}: {found['gap']:.2%}", flush=True)
+        row["searches"].append(found)
+    document = {"machine": machine(), "search_seconds": SEARCH_SECONDS, "rows": rows}
+    save("instances", document, markdown(rows), indent=1)
     return 0
 
 
@@ -246,42 +222,12 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     searches = pd.json_normalize(rows, "searches", "instance")
     lines = []
     for method, own in searches.groupby("method", sort=False):
-        worst = own.groupby("instance")["gap"].max()
-        middle = own.median(numeric_only=True)
-        lines.append({
-            "": f"`{method}`",
-            "instances": f"{(worst <= NEAR).sum()} of {len(worst)}",
-            "searches": f"{(own['gap'] <= NEAR).sum()} of {len(own)}",
-            "largest gap": f"{worst.max():.2%}",
-            "placements": f"{middle['evaluations']:,.0f}",
-            "until the best": f"{middle['found_after']:,.0f}",
-        })  # fmt: skip
-    return table_of(lines)
-
-
-def _prove() -> list[dict[str, Any]]:
-    """Rows of the instances up to the first that is not proven in time."""
-    rows: list[dict[str, Any]] = []
-    place(instance(NAMES[0]), "exact")  # compiles
-    for name in NAMES:
-        found = place(instance(name), "exact", PROOF_SECONDS)
-        seconds = round(found.wall_seconds, 3)
-        print(f"{name}: {found.step_time * 1e3:.3f} ms, {seconds:.2f} s", flush=True)
-        if found.lower_bound < found.step_time * (1 - 1e-8):
-            print(f"{name}: not proven: no placement is below {found.lower_bound} s")
-            break
-        rows.append({
-            "instance": name,
-            "ops": found.problem.graph.num_ops,
-            "groups": found.problem.num_groups,
-            "devices": found.problem.num_devices,
-            "optimum": found.step_time,
-            "feasible": found.feasible,
-            "placement": "".join(map(str, found.devices.tolist())),
-            "evaluations": found.evaluations,
-            "wall_seconds": seconds,
-        })  # fmt: skip
-    return rows
+        worst, middle = own.groupby("instance")["gap"].max(), own.median(numeric_only=True)
+        near = [f"{(gaps <= NEAR).sum()} of {len(gaps)}" for gaps in (worst, own["gap"])]
+        placements = [f"{middle[key]:,.0f}" for key in ("evaluations", "found_after")]
+        lines.append([f"`{method}`", *near, f"{worst.max():.2%}", *placements])
+    header = ["", "instances", "searches", "largest gap", "placements", "until the best"]
+    return table(header, lines)
 
 
 if __name__ == "__main__":

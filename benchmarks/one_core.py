@@ -1,13 +1,12 @@
-"""Searches side by side, each in a process with one thread.
+"""Searches side by side, each in a process with one thread and with seconds of its core's time.
 
-A search is given seconds of its core's time (`time.process_time`) and not of the clock, so that
-what else the machine does is not held against it.
+So what else the machine does is not held against them.
 """
 
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from typing import Any
 
 import numba
 import torch
@@ -16,11 +15,9 @@ from placeto import PlacementProblem, load_cluster, load_graph, place
 
 SIDE_BY_SIDE = 2
 SEARCHES = ("annealing", "colocrl", "hierarchical", "placeto-2019")
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
-def side_by_side(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     """The function's results in order; once the iterator is closed, nothing runs."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(SIDE_BY_SIDE, context, _one_thread)

@@ -1,5 +1,7 @@
 """Processes, and what they have had of the processors."""
 
+from contextlib import suppress
+
 import psutil
 
 
@@ -16,18 +18,12 @@ def busy_seconds() -> float:
 
 
 def descendants(process: int | None = None) -> dict[psutil.Process, str]:
-    """The processes that one started (by default this one), and those that these started.
-
-    Returns:
-        The command line of each.
-    """
+    """Those that one started (by default this one), and those that these did: command lines."""
     found = {}
     for each in psutil.Process(process).children(recursive=True):
-        try:
+        with suppress(psutil.NoSuchProcess):
             if alive(each):
                 found[each] = " ".join(each.cmdline()).strip()
-        except psutil.NoSuchProcess:
-            continue
     return found
 
 

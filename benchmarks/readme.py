@@ -1,7 +1,4 @@
-"""Puts the committed results into the README: `python -m benchmarks.readme`.
-
-A table stands between `<!-- results/NAME.md -->` and `<!-- end -->`.
-"""
+"""Puts the committed results between the README's marks: `python -m benchmarks.readme`."""
 
 import re
 from pathlib import Path

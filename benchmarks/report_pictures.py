@@ -1,7 +1,6 @@
-"""Pictures of a report: `python -m benchmarks.report_pictures`.
+"""The upper part of a report's page, light and dark: `python -m benchmarks.report_pictures`.
 
-The upper part of the page that `placeto place inception_v3 --cluster k80x4 --report` writes, light
-and dark. The search ends by its number of placements, so that the placement is always the same.
+The search ends by its number of placements, so that the placement is always the same.
 """
 
 import tempfile
@@ -18,25 +17,7 @@ BUDGET_SECONDS = 600.0
 WIDTH = 1180  # px
 LAST_SECTION = "#time"
 
-
-def draw(folder: Path = DOCS) -> None:
-    """Draws both pictures, and prints their names."""
-    with tempfile.TemporaryDirectory() as temporary, browser() as running:
-        page_file = Path(temporary) / "report.html"
-        _write(page_file)
-        for scheme in ("light", "dark"):
-            page = running.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme=scheme)
-            page.goto(page_file.as_uri())
-            box = page.locator(LAST_SECTION).bounding_box()
-            assert box is not None
-            area = {"x": 0, "y": 0, "width": WIDTH, "height": box["y"] + box["height"] + 18}
-            picture = folder / f"report_{scheme}.png"
-            page.screenshot(path=picture, full_page=True, clip=area)
-            page.close()
-            print(picture)
-
-
-def _write(path: Path) -> None:
+if __name__ == "__main__":
     problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x4"))
     settings = {"max_evaluations": EVALUATIONS}
     placement = place(problem, "auto", BUDGET_SECONDS, settings=settings)
@@ -44,8 +25,17 @@ def _write(path: Path) -> None:
         f"placeto place inception_v3 --cluster k80x4 --budget {BUDGET_SECONDS:g} "
         f"--set max_evaluations={EVALUATIONS}"
     )
-    save_report(make_report(placement, baseline(problem), RunContext(command, "auto")), path)
-
-
-if __name__ == "__main__":
-    draw()
+    report = make_report(placement, baseline(problem), RunContext(command, "auto"))
+    with tempfile.TemporaryDirectory() as temporary, browser() as running:
+        page_file = Path(temporary) / "report.html"
+        save_report(report, page_file)
+        for scheme in ("light", "dark"):
+            page = running.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme=scheme)
+            page.goto(page_file.as_uri())
+            box = page.locator(LAST_SECTION).bounding_box()
+            assert box is not None
+            area = {"x": 0, "y": 0, "width": WIDTH, "height": box["y"] + box["height"] + 18}
+            picture = DOCS / f"report_{scheme}.png"
+            page.screenshot(path=picture, full_page=True, clip=area)
+            page.close()
+            print(picture)

@@ -1,13 +1,9 @@
 """Training steps of any size, for benchmarks of size.
 
-A synthetic step imitates the bundled ones (`inception_v3`, 9,579 ops; `nmt`, 5,886): of its ops
-31% are sources that take no time (26% constants, 5% variables), 22% others that take none
-(reshapes), 1.4 edges an op. The forward part is a sequence of layers: most ops read one of the
-three before them, some read a second one, a few one far back. The backward part mirrors it: an
-op's gradient reads the gradients of the op's consumers, and every other gradient also an
-activation, so that edges across the whole step keep activations in memory. Updates come last.
-Ops are numbered in a topological order, sources just before what reads them, and named so that
-the co-location rules apply.
+They imitate the bundled ones (`inception_v3`, `nmt`) in their shares of constants (26%), variables
+(5%) and reshapes (22%), and in 1.4 edges an op. Every other gradient reads an activation too, so
+that edges across the whole step keep activations in memory. Ops are numbered in a topological
+order, sources just before what reads them, and named so that the co-location rules apply.
 """
 
 import numpy as np
@@ -26,15 +22,7 @@ WORK, RESHAPE, CONSTANT, VARIABLE, UPDATE = range(len(TYPES))
 
 
 def synthetic_graph(num_ops: int, seed: int = 0) -> ComputationGraph:
-    """A training step of `num_ops` ops with costs for the kinds `k80` and `cpu`.
-
-    Args:
-        num_ops: how many ops, at least 100.
-        seed: of the random numbers; the same seed gives the same graph.
-
-    Raises:
-        PlacetoError: too few ops.
-    """
+    """A training step of so many ops, 100 at least, with costs for the kinds `k80` and `cpu`."""
     if num_ops < SMALLEST:
         raise PlacetoError(f"a synthetic graph of {num_ops} ops: expected at least {SMALLEST}")
     rng = np.random.default_rng(seed)
@@ -46,20 +34,26 @@ def synthetic_graph(num_ops: int, seed: int = 0) -> ComputationGraph:
     late_constant_of = rng.integers(0, forward, late_constants)
     variable_of = np.sort(rng.choice(forward, variables, replace=False))
 
-    # Forward ops, gradients, constants, constants of gradients, variables, updates: their types,
-    # and what they are sorted by to be numbered.
-    reshapes = rng.random(forward) < 0.35
-    kind = np.concatenate([
-        np.where(reshapes, RESHAPE, WORK), np.where(reshapes, RESHAPE, WORK),
-        np.full(constants + late_constants, CONSTANT),
-        np.full(variables, VARIABLE), np.full(variables, UPDATE),
-    ])  # fmt: skip
-    place = np.concatenate([
-        op, 2.0 * forward - op, constant_of - 0.5, 2.0 * forward - late_constant_of - 0.5,
-        variable_of - 0.25, 3.0 * forward + variable_of,
-    ])  # fmt: skip
-    owner = np.concatenate([op, op, constant_of, late_constant_of, variable_of, variable_of])
-    sizes = (forward, forward, constants, late_constants, variables, variables)
+    compute = np.where(rng.random(forward) < 0.35, RESHAPE, WORK)
+    # Types, what they are sorted by to be numbered, the forward ops that they belong to, names.
+    blocks = (
+        (compute, op, op, "{}"),
+        (compute, 2.0 * forward - op, op, "gradient_tape/{}/grad"),
+        (CONSTANT, constant_of - 0.5, constant_of, "{}/const_{}"),
+        (CONSTANT, 2.0 * forward - late_constant_of - 0.5, late_constant_of,
+         "gradient_tape/{}/shape_{}"),
+        (VARIABLE, variable_of - 0.25, variable_of, "{}/kernel"),
+        (UPDATE, 3.0 * forward + variable_of, variable_of, "update/{}/kernel"),
+    )  # fmt: skip
+    kind = np.concatenate([np.broadcast_to(codes, owner.shape) for codes, _, owner, _ in blocks])
+    order = np.argsort(np.concatenate([place for _, place, _, _ in blocks]), kind="stable")
+    scope = [f"block_{number // LAYER_OPS}/op_{number % LAYER_OPS}" for number in range(forward)]
+    names = [
+        name.format(scope[number], index)
+        for _, _, owner, name in blocks
+        for index, number in enumerate(owner.tolist())
+    ]
+    sizes = [len(owner) for _, _, owner, _ in blocks]
     gradient_at, constant_at, _, variable_at, update_at = np.cumsum(sizes)[:-1].tolist()
 
     sources, targets = _forward_edges(forward, rng)
@@ -76,13 +70,10 @@ def synthetic_graph(num_ops: int, seed: int = 0) -> ComputationGraph:
         np.arange(update_at, num_ops), np.arange(update_at, num_ops),
     ])  # fmt: skip
 
-    order = np.argsort(place, kind="stable")
-    number = np.empty(num_ops, dtype=np.int64)
-    number[order] = np.arange(num_ops)
+    number = np.argsort(order)
     # Every op but the updates has one tensor, numbered by its producer.
-    producing = order[kind[order] != UPDATE]
-    tensor_of = np.empty(num_ops, dtype=np.int64)
-    tensor_of[producing] = np.arange(len(producing))
+    produces = kind[order] != UPDATE
+    producing, tensor_of = order[produces], (np.cumsum(produces) - 1)[number]
 
     parameters = _shared(PARAMETER_BYTES, variables, rng)
     param_bytes = np.zeros(num_ops, dtype=np.int64)
@@ -98,7 +89,7 @@ def synthetic_graph(num_ops: int, seed: int = 0) -> ComputationGraph:
 
     return ComputationGraph(
         name=f"synthetic_{num_ops}",
-        op_names=_names(sizes, owner, order),
+        op_names=[names[item] for item in order.tolist()],
         op_types=[TYPES[code] for code in kind[order].tolist()],
         op_seconds={"k80": seconds[order], "cpu": (seconds * slowdown)[order]},
         tensor_producer=number[producing],
@@ -127,16 +118,3 @@ def _shared(total: float, count: int, rng: np.random.Generator) -> Ints:
     """(count,) bytes of log-normal sizes that add up to about `total`."""
     size = np.exp(rng.normal(0, 2, count))
     return np.ceil(size * (total / size.sum())).astype(np.int64)
-
-
-def _names(sizes: tuple[int, ...], owner: Ints, order: Ints) -> list[str]:
-    """(num_ops,) unique names, in the scope of the forward op that each belongs to."""
-    scope = [f"block_{op // LAYER_OPS}/op_{op % LAYER_OPS}" for op in range(sizes[0])]
-    patterns = ("{}", "gradient_tape/{}/grad", "{}/const_{}", "gradient_tape/{}/shape_{}",
-                "{}/kernel", "update/{}/kernel")  # fmt: skip
-    ends = np.cumsum(sizes)
-    names: list[str] = []
-    for pattern, size, end in zip(patterns, sizes, ends.tolist(), strict=True):
-        owners = owner[end - size : end].tolist()
-        names += [pattern.format(scope[op], index) for index, op in enumerate(owners)]
-    return [names[item] for item in order.tolist()]
