@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes
-from placeto.simulation import columns as col
 from placeto.simulation.state import State
 from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
@@ -33,7 +32,7 @@ def overflow_so_far(s: State, memory_limit: Ints) -> float:
     """Bytes over the limits of all devices, of a simulation on its way."""
     over = 0.0
     for device in range(len(memory_limit)):
-        over += max(s.device_ints[col.DEVICE_ROW * device + col.PEAK] - memory_limit[device], 0)
+        over += max(s.devices[device].peak - memory_limit[device], 0)
     return over
 
 

@@ -180,9 +180,7 @@ def run_chain(
     num_groups, num_devices = space.allowed.shape
     kinds = moves.NUM_KINDS if len(task.guide.table) else moves.NUM_MOVES
     numbers = chain.numbers
-    ints, longs, reals = states
-    s = view(c, ints[0], longs[0], reals[0])
-    t = view(c, ints[1], longs[1], reals[1])
+    s, t = view(c, states[0]), view(c, states[1])
     peak = np.empty(num_devices, np.int64)
     nothing = np.empty(0)
     # When the present placement, and what is proposed, have so many ops behind them.
@@ -274,11 +272,11 @@ def raced_cost(
     begin(c, devices, s)
     for look in range(LOOKS):
         advance(c, s, num_kept * (LOOKS - look) // (LOOKS + 1), OPS)
-        clocks[look] = s.clock[0]
+        clocks[look] = s.status[0].now
         if clocks[look] > pace[look] + behind:
             return np.inf
         if search_cost(clocks[look], overflow_so_far(s, memory_limit), scale, whole) > limit:
             return np.inf
     advance(c, s, 0, OPS)
-    cost = search_cost(s.clock[0], overflow_so_far(s, memory_limit), scale, whole)
+    cost = search_cost(s.status[0].now, overflow_so_far(s, memory_limit), scale, whole)
     return cost if cost <= limit else np.inf

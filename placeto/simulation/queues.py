@@ -9,15 +9,13 @@ of the two firsts.
 
 import numpy as np
 
-from placeto.simulation import columns as col
-from placeto.support.arrays import Floats, Int32s, Ints
+from placeto.simulation.records import Channels, Devices, Waiting
+from placeto.support.arrays import Floats, Int32s
 from placeto.support.jit import inner
 
-Heap = tuple[Int32s, Floats, Int32s]
-"""Items (num_items,) in heaps: links (…, 2); when each began to wait, in seconds; keys (…, 2)."""
-ReadyQueues = tuple[Ints, Floats, Int32s, Heap]
-"""`device_ints` and `device_reals` (num_devices, 16), `ready` (num_devices, num_kept) ops in order,
-and the rest of each queue, of which all began at one instant; keys are each op's own number."""
+ReadyQueues = tuple[Devices, Int32s, Waiting]
+"""`devices` (num_devices,), `ready` (num_devices, num_kept) ops in order, and the rest of each
+queue, (num_kept,) of which all began to wait at one instant; keys are each op's own number."""
 
 # An index that is known not to be negative: numba then spares itself the check.
 u = np.uint64
@@ -28,55 +26,52 @@ expanded = inner(cache=True, _nrt=False, forceinline=True)
 
 
 @allocation_free
-def precedes(heap: Heap, item: int, other: int) -> bool:
+def precedes(waiting: Waiting, item: int, other: int) -> bool:
     """Whether an item comes before another in a queue."""
-    _, since, keys = heap
-    if since[u(item)] != since[u(other)]:
-        return since[u(item)] < since[u(other)]
-    if keys[u(2 * item + 0)] != keys[u(2 * other + 0)]:
-        return keys[u(2 * item + 0)] < keys[u(2 * other + 0)]
-    return keys[u(2 * item + 1)] < keys[u(2 * other + 1)]
+    a, b = waiting[u(item)], waiting[u(other)]
+    if a.since != b.since:
+        return a.since < b.since
+    if a.first != b.first:
+        return a.first < b.first
+    return a.second < b.second
 
 
 @allocation_free
-def meld(heap: Heap, a: int, b: int) -> int:
+def meld(waiting: Waiting, a: int, b: int) -> int:
     """Joins two heaps, of roots `a` and `b`; returns the root."""
-    links, _, _ = heap
     if a < 0:
         return b
-    if precedes(heap, b, a):
+    if precedes(waiting, b, a):
         a, b = b, a
-    links[u(2 * b + col.NEXT)] = links[u(2 * a + col.CHILD)]
-    links[u(2 * a + col.CHILD)] = b
+    waiting[u(b)].next = waiting[u(a)].child
+    waiting[u(a)].child = b
     return a
 
 
 @allocation_free
-def heap_insert(heap: Heap, root: int, item: int) -> int:
+def heap_insert(waiting: Waiting, root: int, item: int) -> int:
     """Adds an item to the heap of `root`, -1 for an empty one; returns the root."""
-    links, _, _ = heap
-    links[u(2 * item + col.CHILD)] = -1
-    links[u(2 * item + col.NEXT)] = -1
-    return meld(heap, root, item)
+    waiting[u(item)].child = -1
+    waiting[u(item)].next = -1
+    return meld(waiting, root, item)
 
 
 @allocation_free
-def heap_rest(heap: Heap, root: int) -> int:
+def heap_rest(waiting: Waiting, root: int) -> int:
     """The root of a heap after its root is taken out; -1 if nothing is left."""
-    links, _, _ = heap
     pairs = -1
-    child = links[u(2 * root + col.CHILD)]
+    child = waiting[u(root)].child
     while child >= 0:
-        other = links[u(2 * child + col.NEXT)]
-        rest = -1 if other < 0 else links[u(2 * other + col.NEXT)]
-        joined = child if other < 0 else meld(heap, child, other)
-        links[u(2 * joined + col.NEXT)] = pairs
+        other = waiting[u(child)].next
+        rest = -1 if other < 0 else waiting[u(other)].next
+        joined = child if other < 0 else meld(waiting, child, other)
+        waiting[u(joined)].next = pairs
         pairs = joined
         child = rest
     rest = -1
     while pairs >= 0:
-        following = links[u(2 * pairs + col.NEXT)]
-        rest = meld(heap, rest, pairs)
+        following = waiting[u(pairs)].next
+        rest = meld(waiting, rest, pairs)
         pairs = following
     return rest
 
@@ -84,21 +79,21 @@ def heap_rest(heap: Heap, root: int) -> int:
 @expanded
 def enqueue(queues: ReadyQueues, device: int, op: int, now: float) -> None:
     """Adds an op that is ready at `now` to its device's queue."""
-    device_ints, device_reals, ready, heap = queues
-    at = col.DEVICE_ROW * device
-    tail, root = device_ints[u(at + col.TAIL)], device_ints[u(at + col.ROOT)]
-    if device_reals[u(at + col.LATEST_AT)] != now:
-        if root >= 0:
+    devices, ready, waiting = queues
+    d = devices[u(device)]
+    tail = d.tail
+    if d.latest_at != now:
+        if d.root >= 0:
             tail = heap_to_list(queues, device)
-        if device_reals[u(at + col.LATEST_AT)] == 0:
-            device_ints[u(at + col.FIRST_TAIL)] = tail
-        device_ints[u(at + col.LATEST)] = tail
-        device_reals[u(at + col.LATEST_AT)] = now
-    elif tail > device_ints[u(at + col.HEAD)] and ready[u(tail - 1)] > op:
-        device_ints[u(at + col.ROOT)] = heap_insert(heap, root, op)
+        if d.latest_at == 0:
+            d.first_tail = tail
+        d.latest = tail
+        d.latest_at = now
+    elif tail > d.head and ready[u(tail - 1)] > op:
+        d.root = heap_insert(waiting, d.root, op)
         return
     ready[u(tail)] = op
-    device_ints[u(at + col.TAIL)] = tail + 1
+    d.tail = tail + 1
 
 
 @allocation_free
@@ -107,18 +102,18 @@ def heap_to_list(queues: ReadyQueues, device: int) -> int:
 
     Returns the end of the list after; see `enqueue`.
     """
-    device_ints, _, ready, heap = queues
-    at = col.DEVICE_ROW * device
-    begin = max(device_ints[u(at + col.LATEST)], device_ints[u(at + col.HEAD)])
-    root: int = device_ints[u(at + col.ROOT)]
-    for position in range(begin, device_ints[u(at + col.TAIL)]):
-        root = heap_insert(heap, root, ready[u(position)])
-    tail: int = begin
+    devices, ready, waiting = queues
+    d = devices[u(device)]
+    begin: int = max(d.latest, d.head)
+    root: int = d.root
+    for position in range(begin, d.tail):
+        root = heap_insert(waiting, root, ready[u(position)])
+    tail = begin
     while root >= 0:
         ready[u(tail)] = root
         tail += 1
-        root = heap_rest(heap, root)
-    device_ints[u(at + col.ROOT)] = -1
+        root = heap_rest(waiting, root)
+    d.root = -1
     return tail
 
 
@@ -135,37 +130,33 @@ def hand_over(
 
 
 @allocation_free
-def request(channel_queue: Int32s, heap: Heap, channel: int, transfer: int) -> None:
+def request(channels: Channels, waiting: Waiting, channel: int, transfer: int) -> None:
     """Adds a transfer to its channel's queue; its keys are the lowest consumer and the tensor."""
-    links, _, _ = heap
-    at = col.CHANNEL_ROW * channel
-    last = channel_queue[u(at + col.LAST)]
-    if last >= 0 and not precedes(heap, last, transfer):
-        channel_queue[u(at + col.HEAP)] = heap_insert(
-            heap, channel_queue[u(at + col.HEAP)], transfer
-        )
+    queue = channels[u(channel)]
+    last = queue.last
+    if last >= 0 and not precedes(waiting, last, transfer):
+        queue.root = heap_insert(waiting, queue.root, transfer)
         return
-    links[u(2 * transfer + col.NEXT)] = -1
-    channel_queue[u(at + col.LAST)] = transfer
+    waiting[u(transfer)].next = -1
+    queue.last = transfer
     if last >= 0:
-        links[u(2 * last + col.NEXT)] = transfer
+        waiting[u(last)].next = transfer
     else:
-        channel_queue[u(at + col.FIRST)] = transfer
+        queue.first = transfer
 
 
 @allocation_free
-def next_transfer(channel_queue: Int32s, heap: Heap, channel: int) -> int:
+def next_transfer(channels: Channels, waiting: Waiting, channel: int) -> int:
     """Takes the first transfer out of a channel's queue; -1 if there is none."""
-    links, _, _ = heap
-    at = col.CHANNEL_ROW * channel
-    first, root = channel_queue[u(at + col.FIRST)], channel_queue[u(at + col.HEAP)]
-    if root >= 0 and (first < 0 or precedes(heap, root, first)):
-        channel_queue[u(at + col.HEAP)] = heap_rest(heap, root)
+    queue = channels[u(channel)]
+    first, root = queue.first, queue.root
+    if root >= 0 and (first < 0 or precedes(waiting, root, first)):
+        queue.root = heap_rest(waiting, root)
         return root
     if first >= 0:
-        channel_queue[u(at + col.FIRST)] = links[u(2 * first + col.NEXT)]
-        if links[u(2 * first + col.NEXT)] < 0:
-            channel_queue[u(at + col.LAST)] = -1
+        queue.first = waiting[u(first)].next
+        if queue.first < 0:
+            queue.last = -1
     return first
 
 

@@ -31,10 +31,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from placeto.problem import PlacementProblem
-from placeto.simulation import columns as col
 from placeto.simulation.kernel import with_kernel
+from placeto.simulation.records import BUNDLE, CROSSING, OP, SLOT, SOURCE, Bundles, Crossings, Slots
 from placeto.simulation.state import Compiled, Reduction
-from placeto.support.arrays import Bools, Int32s, Ints
+from placeto.support.arrays import Bools, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import njit
 
@@ -83,53 +83,51 @@ def compile_problem(
         awaited &= ~_shortcuts(local_start, local, tail, local)[1]
         holds &= ~_shortcuts(local_start, local, edges.bundle, edges.consumer)[0]
     memory = _memory(problem, edges, holds)
-    crossing_rows, bundle_rows, bundled, holders = _bundles(edges, holds, rank, memory)
+    crossings, bundles, bundled, holders = _bundles(edges, holds, rank, memory)
 
     kinds = [device.kind for device in problem.cluster.devices]
     _, first_of_kind, device_kind = np.unique(kinds, return_index=True, return_inverse=True)
     awaited_start, awaited_head = compressed(num_ops, tail[awaited], rank[head[awaited]])
     crossing_start, _ = compressed(num_ops, graph.tensor_producer[memory.crossing], memory.crossing)
     held_start, held = compressed(num_ops, *holders)
-    op_bytes = np.zeros((len(kept) + 1, col.OP_WORDS), dtype=np.int64)
-    op_rows = op_bytes.view(np.int32)
+    ops = np.zeros(len(kept) + 1, dtype=OP)
     ends = np.append(kept, num_ops)
-    op_rows[:, col.LOCAL] = awaited_start[ends]
-    op_rows[:, col.CROSSES] = crossing_start[ends]
-    op_rows[:, col.HELD] = held_start[ends]
-    op_rows[:-1, col.GROUP] = group[kept]
-    op_bytes[:-1, col.ALLOCATES] = (memory.allocates + graph.temp_bytes)[kept]
-    op_bytes[:-1, col.FREES] = (memory.frees + graph.temp_bytes)[kept]
+    ops["local"] = awaited_start[ends]
+    ops["crosses"] = crossing_start[ends]
+    ops["held"] = held_start[ends]
+    ops["group"][:-1] = group[kept]
+    ops["allocates"][:-1] = (memory.allocates + graph.temp_bytes)[kept]
+    ops["frees"][:-1] = (memory.frees + graph.temp_bytes)[kept]
     missing = np.bincount(head[awaited], minlength=num_ops)
     missing += np.bincount(edges.consumer[~edges.inside], minlength=num_ops)
 
     # Between constants of one class no op could be ready at 0.
     constants = np.flatnonzero(constant)
-    sources = np.flatnonzero((np.diff(input_start) == 0) & ~constant)
+    kept_sources = np.flatnonzero((np.diff(input_start) == 0) & ~constant)
     early = np.cumsum(~constant & ~late)[constants]
     _, leader, merged = np.unique(
         early * num_groups + group[constants], return_index=True, return_inverse=True
     )
-    entries = np.concatenate([constants[leader], sources])
+    entries = np.concatenate([constants[leader], kept_sources])
     turn = np.argsort(entries)
-    source_op = np.concatenate([np.full(len(leader), -1), rank[sources]])
-    source_rows = np.stack([source_op, rank[entries], group[entries]], axis=1)[turn]
-    source_bytes = np.zeros(len(entries), dtype=np.int64)
-    np.add.at(source_bytes, merged, (memory.allocates - memory.unread)[constants])
+    sources = np.zeros(len(entries), dtype=SOURCE)
+    sources["op"] = np.concatenate([np.full(len(leader), -1), rank[kept_sources]])
+    sources["rank"] = rank[entries]
+    sources["group"] = group[entries]
+    np.add.at(sources["bytes"], merged, (memory.allocates - memory.unread)[constants])
 
     c = Compiled(
-        op_rows=op_rows.ravel(),
-        op_bytes=op_bytes.ravel(),
+        ops=ops,
         op_seconds=op_seconds[np.ix_(kept, first_of_kind)].ravel(),
         device_kind=device_kind.astype(np.int32),
         missing=missing[kept].astype(np.int32),
         local=awaited_head.astype(np.int32),
         held=held.astype(np.int32),
-        slots=memory.slots.ravel(),
-        crossing_rows=crossing_rows.ravel(),
-        bundle_rows=bundle_rows.ravel(),
+        slots=memory.slots,
+        crossings=crossings,
+        bundles=bundles,
         bundled=bundled.astype(np.int32),
-        source_rows=source_rows.astype(np.int32).ravel(),
-        source_bytes=source_bytes[turn],
+        sources=sources[turn],
         group_bytes=problem.group_parameters,
         **arrays._replace(channel_between=arrays.channel_between.ravel())._asdict(),
         kernel=0,
@@ -181,7 +179,7 @@ class _Memory(NamedTuple):
     frees: Ints  # bytes that go with each op: its unread outputs, inputs that it alone holds
     crossing: Ints  # (num_crossing,) tensors, by their producers
     holder: Ints  # (num_tensors,) slot, or -1
-    slots: Ints  # (num_slots, 2)
+    slots: Slots  # (num_slots,)
 
 
 def _memory(problem: PlacementProblem, edges: _Edges, holds: Bools) -> _Memory:
@@ -201,18 +199,19 @@ def _memory(problem: PlacementProblem, edges: _Edges, holds: Bools) -> _Memory:
     np.add.at(unread, graph.tensor_producer[nobody], graph.tensor_bytes[nobody])
     alone = edges.inside & holds & (holder[edges.tensor] < 0)
     np.add.at(frees, edges.consumer[alone], graph.tensor_bytes[edges.tensor[alone]])
-    slots = np.stack([holders, graph.tensor_bytes], axis=1)[slotted]
+    slots = np.zeros(len(slotted), dtype=SLOT)
+    slots["left"], slots["bytes"] = holders[slotted], graph.tensor_bytes[slotted]
     return _Memory(allocates, unread, frees + unread, crossing, holder, slots)
 
 
 def _bundles(
     edges: _Edges, holds: Bools, rank: Ints, memory: _Memory
-) -> tuple[Int32s, Int32s, Ints, tuple[Ints, Ints]]:
+) -> tuple[Crossings, Bundles, Ints, tuple[Ints, Ints]]:
     """The crossing tensors' consumers in other groups, and who holds slots.
 
     Returns:
-        Rows of crossing tensors (num_crossing + 1, 2) and of bundles (num_bundles + 1, 4), the
-        bundles' consumers (num_bundled,), and pairs of an op and a holder that ends with it.
+        The crossing tensors (num_crossing + 1,), the bundles (num_bundles + 1,) and their consumers
+        (num_bundled,), and pairs of an op and a holder that ends with it.
     """
     outside = np.flatnonzero(~edges.inside)
     first = outside[np.unique(edges.bundle[outside], return_index=True)[1]]
@@ -222,21 +221,21 @@ def _bundles(
     number[edges.bundle[first]] = np.arange(len(first))
     bundle = number[edges.bundle[outside]]
     start, consumers = compressed(len(first), bundle, rank[edges.consumer[outside]])
-    rows = np.zeros((len(first) + 1, col.BUNDLE_ROW), dtype=np.int32)
-    rows[:, col.BUNDLED] = start
-    rows[:-1, col.TO_GROUP] = edges.group[first]
-    rows[:-1, col.LOWEST] = rank[edges.consumer[first]]
-    rows[:-1, col.HOLDERS] = np.bincount(bundle[holds[outside]], minlength=len(first))
+    bundles = np.zeros(len(first) + 1, dtype=BUNDLE)
+    bundles["consumers"] = start
+    bundles["group"][:-1] = edges.group[first]
+    bundles["lowest"][:-1] = rank[edges.consumer[first]]
+    bundles["holders"][:-1] = np.bincount(bundle[holds[outside]], minlength=len(first))
 
     num_slots, num_crossing = len(memory.slots), len(memory.crossing)
     crossing = memory.holder[edges.tensor[first]] - (num_slots - num_crossing)
-    crossing_rows = np.zeros((num_crossing + 1, col.CROSSING_ROW), dtype=np.int32)
-    crossing_rows[:, col.FIRST_BUNDLE] = compressed(num_crossing, crossing, crossing)[0]
-    crossing_rows[:-1, col.TENSOR] = memory.crossing
+    crossings = np.zeros(num_crossing + 1, dtype=CROSSING)
+    crossings["bundles"] = compressed(num_crossing, crossing, crossing)[0]
+    crossings["tensor"][:-1] = memory.crossing
 
     holder = np.where(edges.inside, memory.holder[edges.tensor], num_slots + number[edges.bundle])
     held = holds & (holder >= 0)
-    return crossing_rows, rows, consumers, (edges.consumer[held], holder[held])
+    return crossings, bundles, consumers, (edges.consumer[held], holder[held])
 
 
 @njit(cache=True)

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from placeto.cluster import Channel, Cluster, Device
 from placeto.graph import ComputationGraph
 from placeto.problem import PlacementProblem
-from placeto.simulation import columns as col
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
 from placeto.simulation.schedule import Schedule, Transfers
@@ -50,7 +49,7 @@ def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> 
     """The schedule of a placement, (num_groups,) devices, by a compiled form of the problem."""
     c = reduction.compiled
     with borrowed(reduction, 1) as states:
-        s = view(c, *(part[0] for part in states))
+        s = view(c, states[0])
         begin(c, devices, s)
         advance(c, s, 0, OPS)
         start = np.empty(problem.graph.num_ops)
@@ -65,17 +64,15 @@ def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> 
 
 
 def _transfers(problem: PlacementProblem, c: Compiled, s: State) -> Transfers:
-    count = s.counts[col.NUM_TRANSFERS]
-    rows = s.transfers.reshape(-1, col.TRANSFER_ROW)[:count]
-    copies = s.copies.reshape(-1, col.COPY_ROW)
-    channel = rows[:, col.CHANNEL].astype(np.int64)
-    tensor = s.transfer_keys[1 : 2 * count : 2].astype(np.int64)
+    count = s.status["num_transfers"][0]
+    made, waiting = s.transfers[:count], s.waiting[:count]
+    channel, tensor = made["channel"].astype(np.int64), waiting["second"].astype(np.int64)
     destinations = np.zeros((count, problem.num_devices), dtype=bool)
-    copy = rows[:, col.COPY]
+    copy = made["copy"]
     while (some := np.flatnonzero(copy >= 0)).size:
-        destinations[some, copies[copy[some], col.ON_DEVICE]] = True
-        copy = np.where(copy >= 0, copies[copy, col.NEXT_COPY], -1)
-    request, start = s.requested[:count].copy(), s.sent[:count].copy()
+        destinations[some, s.copies["device"][copy[some]]] = True
+        copy = np.where(copy >= 0, s.copies["next"][copy], -1)
+    request, start = waiting["since"].copy(), made["sent"].copy()
     sent = start + problem.graph.tensor_bytes[tensor] / c.bandwidth[channel]
     arrival = sent + c.latency[channel]
     return Transfers(tensor, channel, destinations, request, start, sent, arrival)
@@ -176,7 +173,7 @@ def run_many(
 def _run_over_cores(
     c: Compiled, rows: Ints, many: Ints, states: Buffers, found: Outcomes, record: int
 ) -> None:
-    count = len(rows) if record == OPS else min(len(states[0]), len(rows))
+    count = len(rows) if record == OPS else min(len(states), len(rows))
     for state in prange(count):
         mine = rows[state * len(rows) // count : (state + 1) * len(rows) // count]
         _run(c, mine, many, states, found, state, record)
@@ -187,9 +184,7 @@ def _run(
     c: Compiled, rows: Ints, many: Ints, states: Buffers, found: Outcomes, state: int, record: int
 ) -> None:
     """Simulates rows one after the other, with the buffers of one state; a row's own for `OPS`."""
-    ints, longs, reals = states
-    mine = rows[0] if record == OPS else state
-    s = view(c, ints[mine], longs[mine], reals[mine])
+    s = view(c, states[rows[0] if record == OPS else state])
     for row in rows:
         begin(c, many[row], s)
         advance(c, s, 0, record)

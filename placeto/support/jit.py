@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types
 from numba.core import cgutils, event
 from numba.core.imputils import impl_ret_borrowed
@@ -90,35 +91,61 @@ def call_at(typing: Any, address: Any, arguments: Any) -> Any:
     return types.none(address, arguments), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def cut(typing: Any, array: Any, sizes: Any) -> Any:
-    """Arrays of these sizes, one behind the other in an array, which must have their sum.
+ALIGNED = 64  # bytes, a cache line
+
+
+def carver(
+    arrays: type, elements: Sequence[np.dtype[Any]]
+) -> tuple[Any, Callable[[Sequence[int]], int], Any]:
+    """What takes a buffer of bytes for several arrays, one behind the other.
 
     numba's slices ask for a step and for ends outside of the array, which is a hundred times the
     code.
+
+    Args:
+        arrays: a named tuple of n arrays.
+        elements: (n,) what each is of.
+
+    Returns:
+        Numba's type of the tuple; a function of n lengths, how many bytes these take; and one for
+        compiled code, of a buffer and a tuple of n lengths, that returns the tuple.
     """
+    kind = types.NamedTuple([numba.from_dtype(element)[::1] for element in elements], arrays)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind, parts = signature.args[0], []
-        whole = make_array(kind)(context, builder, values[0])
-        data = whole.data
-        for length in cgutils.unpack_tuple(builder, values[1], len(sizes)):
-            part = make_array(kind)(context, builder)
-            populate_array(
-                part,
-                data=data,
-                shape=cgutils.pack_array(builder, [length]),
-                strides=cgutils.pack_array(builder, [whole.itemsize]),
-                itemsize=whole.itemsize,
-                meminfo=whole.meminfo,
-                parent=whole.parent,
-            )
-            parts.append(part._getvalue())
-            data = builder.gep(data, [length])
-        found = context.make_tuple(builder, signature.return_type, parts)
-        return impl_ret_borrowed(context, builder, signature.return_type, found)
+    def size(lengths: Sequence[int]) -> int:
+        return sum(
+            -(-length * element.itemsize // ALIGNED) * ALIGNED
+            for length, element in zip(lengths, elements, strict=True)
+        )
 
-    return types.UniTuple(array, len(sizes))(array, sizes), generate
+    @intrinsic  # type: ignore[untyped-decorator]
+    def carve(typing: Any, buffer: Any, lengths: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            whole = make_array(buffer)(context, builder, values[0])
+            data, parts = whole.data, []
+            intp = whole.itemsize.type
+            for length, element, part in zip(
+                cgutils.unpack_tuple(builder, values[1], len(elements)), elements, kind, strict=True
+            ):
+                array, itemsize = make_array(part)(context, builder), intp(element.itemsize)
+                populate_array(
+                    array,
+                    data=builder.bitcast(data, context.get_data_type(part.dtype).as_pointer()),
+                    shape=cgutils.pack_array(builder, [length]),
+                    strides=cgutils.pack_array(builder, [itemsize]),
+                    itemsize=itemsize,
+                    meminfo=whole.meminfo,
+                    parent=whole.parent,
+                )
+                parts.append(array._getvalue())
+                taken = builder.add(builder.mul(length, itemsize), intp(ALIGNED - 1))
+                data = builder.gep(data, [builder.and_(taken, intp(-ALIGNED))])
+            found = context.make_tuple(builder, kind, parts)
+            return impl_ret_borrowed(context, builder, kind, found)
+
+        return kind(buffer, lengths), generate
+
+    return kind, size, carve
 
 
 def _wide(kind: Any) -> Any:

@@ -31,7 +31,7 @@ def policy():
 
 def simulated(problem, devices):
     c = compiled(problem).compiled
-    s = view(c, *(part[0] for part in buffers(c, 1)))
+    s = view(c, buffers(c, 1)[0])
     begin(c, devices, s)
     advance(c, s, 0, OPS)
     peak = np.empty(problem.num_devices, dtype=np.int64)

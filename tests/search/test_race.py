@@ -25,7 +25,7 @@ NO_PACE = np.full(LOOKS, np.inf)
 def race(problem, devices, limit=np.inf, pace=NO_PACE, behind=0.0, scale=3.0):
     """What `raced_cost` says, and when it looked; NaN where it did not get."""
     c = compiled(problem).compiled
-    s = view(c, *(part[0] for part in buffers(c, 1)))
+    s = view(c, buffers(c, 1)[0])
     whole = max(int(problem.group_memory.sum()), 1)
     clocks = np.full(LOOKS, np.nan)
     cost = raced_cost(

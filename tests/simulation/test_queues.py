@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto.simulation import columns as col
 from placeto.simulation import queues
+from placeto.simulation.records import CHANNEL, DEVICE, WAITING
 from tests.compiled import from_python
 
 enqueue = from_python(queues.enqueue)
@@ -22,25 +22,27 @@ INSTANTS = st.sampled_from([0.0, 0.5, 1.0])
 ITEMS = st.lists(st.tuples(INSTANTS, st.integers(0, 5)), max_size=60)
 
 
-def columns(items):
-    since = np.array([instant for instant, _ in items], dtype=float)
-    keys = np.array([(key, number) for number, (_, key) in enumerate(items)], dtype=np.int32)
-    return since, keys.ravel(), np.zeros(2 * len(items), dtype=np.int32)
+def waiting_items(items):
+    waiting = np.zeros(len(items), dtype=WAITING)
+    waiting["since"] = [instant for instant, _ in items]
+    waiting["first"] = [key for _, key in items]
+    waiting["second"] = np.arange(len(items))
+    return waiting
 
 
 @given(ITEMS, st.lists(st.booleans(), max_size=200))
 def test_heap_gives_the_least(items, takes):
-    since, keys, links = columns(items)
+    waiting = waiting_items(items)
     ours, theirs, root, added = [], [], -1, 0
     expected = []
     for take in [*takes, *[False] * len(items), *[True] * len(items)]:
         if take and root >= 0:
-            ours.append(tuple(keys[2 * root : 2 * root + 2]))
-            root = heap_rest((links, since, keys), root)
+            ours.append((waiting["first"][root], root))
+            root = heap_rest(waiting, root)
             expected.append(heapq.heappop(theirs)[1:])
         elif not take and added < len(items):
-            root = heap_insert((links, since, keys), root, added)
-            heapq.heappush(theirs, (items[added][0], *keys[2 * added : 2 * added + 2]))
+            root = heap_insert(waiting, root, added)
+            heapq.heappush(theirs, (*items[added], added))
             added += 1
     assert root == -1
     assert ours == expected
@@ -50,45 +52,47 @@ def test_heap_gives_the_least(items, takes):
 @given(ITEMS, st.lists(st.booleans(), max_size=200))
 def test_transfers_in_the_order_of_instant_and_keys(items, takes):
     items = sorted(items, key=lambda item: item[0])  # instants only grow
-    since, keys, links = columns(items)
-    queue = np.full(2 * col.CHANNEL_ROW, -1, dtype=np.int32)
+    waiting = waiting_items(items)
+    channels = np.zeros(2, dtype=CHANNEL)
+    for field in ("first", "last", "root"):
+        channels[field] = -1
+    empty = channels.copy()
     theirs, added = [], 0
     for take in [*takes, *[False] * len(items), *[True] * (len(items) + 1)]:
         if take:
-            found = next_transfer(queue, (links, since, keys), 1)
+            found = next_transfer(channels, waiting, 1)
             assert found == (heapq.heappop(theirs)[2] if theirs else -1)
         elif added < len(items):
-            request(queue, (links, since, keys), 1, added)
-            heapq.heappush(theirs, (items[added][0], keys[2 * added], added))
+            request(channels, waiting, 1, added)
+            heapq.heappush(theirs, (*items[added], added))
             added += 1
-    assert (queue == -1).all()
+    assert (channels == empty).all()
 
 
 class ReadyOps:
     """The queue of the second of two devices."""
 
     def __init__(self, num_ops):
-        self.row = np.full(col.DEVICE_ROW * 2, -1)
-        self.row[col.DEVICE_ROW :][[col.HEAD, col.TAIL, col.LATEST, col.FIRST_TAIL]] = num_ops
+        self.devices = np.zeros(2, dtype=DEVICE)
+        self.first, self.mine = self.devices[0].copy(), self.devices[1]
+        for field in ("head", "tail", "latest", "first_tail"):
+            self.mine[field] = num_ops
+        self.mine["root"], self.mine["latest_at"] = -1, -1.0
         self.ready = np.zeros(2 * num_ops, dtype=np.int32)
-        reals = self.row.view(np.float64)
-        reals[col.DEVICE_ROW + col.LATEST_AT] = -1.0
-        links = np.zeros(2 * num_ops, dtype=np.int32)
-        keys = np.repeat(np.arange(num_ops, dtype=np.int32), 2)
-        self.heap = links, np.zeros(num_ops), keys
-        self.queues = (self.row, reals, self.ready, self.heap)
+        self.waiting = waiting_items([(0.0, op) for op in range(num_ops)])
+        self.queues = (self.devices, self.ready, self.waiting)
 
     def add(self, op, now):
         enqueue(self.queues, 1, op, now)
 
     def take(self):
-        mine = self.row[col.DEVICE_ROW :]
-        head, root = mine[col.HEAD], mine[col.ROOT]
-        listed = self.ready[head] if head < mine[col.TAIL] else None
-        if root >= 0 and (listed is None or (head >= mine[col.LATEST] and root < listed)):
-            mine[col.ROOT] = heap_rest(self.heap, root)
+        mine = self.mine
+        head, root = mine["head"], mine["root"]
+        listed = self.ready[head] if head < mine["tail"] else None
+        if root >= 0 and (listed is None or (head >= mine["latest"] and root < listed)):
+            mine["root"] = heap_rest(self.waiting, root)
             return root
-        mine[col.HEAD] += listed is not None
+        mine["head"] += listed is not None
         return listed
 
 
@@ -106,16 +110,16 @@ def test_ops_in_the_order_of_instant_and_number(data):
     while theirs:
         assert queue.take() == heapq.heappop(theirs)[1]
     assert queue.take() is None
-    assert (queue.row[: col.DEVICE_ROW] == -1).all()
+    assert queue.devices[0] == queue.first
 
 
 def test_ops_in_order_take_no_heap():
     queue = ReadyOps(4)
     for op, now in ((0, 0.0), (2, 0.0), (1, 1.0), (3, 1.0)):
         queue.add(op, now)
-    assert queue.row[col.DEVICE_ROW :][col.ROOT] == -1
+    assert queue.mine["root"] == -1
     assert queue.ready.tolist() == [0, 0, 0, 0, 0, 2, 1, 3]
-    assert queue.row[col.DEVICE_ROW :][col.FIRST_TAIL] == 4 + 2
+    assert queue.mine["first_tail"] == 4 + 2
 
 
 @given(st.lists(st.floats(0, 10), max_size=60))

@@ -99,11 +99,10 @@ def observe_devices(
     """
     profiled, busy, load = kept
     current, visited, taken, written = told
-    ints, longs, reals = states
     num_groups = len(w.fastest)
     of_group = np.empty(GROUP_FEATURES, np.float32)
     for row in rows:
-        s = view(c, ints[row], longs[row], reals[row])
+        s = view(c, states[row])
         seconds = max(found.step_time[row], pairs.TINY)
         if not profiled[row]:
             pairs.busy_profile(c, w, s, seconds, busy[row], load[row])

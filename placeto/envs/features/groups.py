@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeto.envs.features.pairs import log_shares, path_shares
+from placeto.envs.features.pairs import TINY, log_shares, path_shares
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Features, Ints
 
@@ -35,7 +35,7 @@ def group_graph(problem: PlacementProblem) -> GroupGraph:
     source, target, size = problem.group_edges
     groups = problem.num_groups
     work = problem.group_seconds.min(axis=1)
-    whole = max(float(work.sum()), np.finfo(float).tiny)
+    whole = max(float(work.sum()), TINY)
     slowest = float(problem.arrays.bandwidth.min()) if len(problem.cluster.channels) else np.inf
     columns = [
         log_shares(work / whole),

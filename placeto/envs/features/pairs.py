@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.problem import PlacementProblem
-from placeto.simulation import columns as col
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import Compiled, State
 from placeto.support.arrays import Bools, Features, Floats, Ints
@@ -107,13 +106,11 @@ def group_index(problem: PlacementProblem) -> GroupIndex:
     """How the groups of a problem hang together."""
     c, groups = compiled(problem, kernel=False).compiled, problem.num_groups
     kept = len(c.missing)
-    op_rows = c.op_rows.reshape(-1, 2 * col.OP_WORDS).astype(np.int64)
-    crossing = c.crossing_rows.reshape(-1, col.CROSSING_ROW).astype(np.int64)
-    reader = c.bundle_rows.reshape(-1, col.BUNDLE_ROW)[:-1, col.TO_GROUP].astype(np.int64)
-    group = op_rows[:kept, col.GROUP]
-    producer = np.repeat(np.arange(kept), np.diff(op_rows[:, col.CROSSES]))
+    reader = c.bundles["group"][:-1].astype(np.int64)
+    group = c.ops["group"][:kept].astype(np.int64)
+    producer = np.repeat(np.arange(kept), np.diff(c.ops["crosses"]))
     maker, bundles = group[producer], np.arange(len(reader))
-    bundle_tensor = np.repeat(np.arange(len(producer)), np.diff(crossing[:, col.FIRST_BUNDLE]))
+    bundle_tensor = np.repeat(np.arange(len(producer)), np.diff(c.crossings["bundles"]))
     return GroupIndex(
         *compressed(groups, group, np.arange(kept)),
         *compressed(groups, reader, bundles),
@@ -121,7 +118,7 @@ def group_index(problem: PlacementProblem) -> GroupIndex:
         num_outputs=np.bincount(maker, minlength=groups),
         bundle_tensor=bundle_tensor,
         producer=producer,
-        tensor_bytes=problem.graph.tensor_bytes[crossing[:-1, col.TENSOR]].astype(np.float64),
+        tensor_bytes=problem.graph.tensor_bytes[c.crossings["tensor"][:-1]].astype(np.float64),
         group_seconds=problem.group_seconds,
         fastest=problem.group_seconds.min(axis=1),
         group_memory=problem.group_memory,
@@ -193,7 +190,7 @@ def busy_profile(
     load[:] = 0
     bin_seconds = step_time / BINS
     for op in range(len(c.missing)):
-        device = s.device_of[c.op_rows[2 * col.OP_WORDS * op + col.GROUP]]
+        device = s.device_of[c.ops[op].group]
         seconds = c.op_seconds[num_kinds * op + c.device_kind[device]]
         if seconds > 0:
             part = min(int(s.op_start[op] / bin_seconds), BINS - 1)
@@ -207,16 +204,15 @@ def busy_profile(
     for device in range(len(busy)):
         for part in range(BINS):
             busy[device, part + 1] += busy[device, part]
-    for transfer in range(s.counts[col.NUM_TRANSFERS]):
-        row = col.TRANSFER_ROW * transfer
-        channel = s.transfers[row + col.CHANNEL]
-        size = w.tensor_bytes[s.transfers[row + col.CROSSING]]
+    for number in range(s.status[0].num_transfers):
+        transfer = s.transfers[number]
+        channel, size = transfer.channel, w.tensor_bytes[transfer.crossing]
         taken = (size / c.bandwidth[channel] + c.overhead[channel]) / step_time
-        load[s.transfers[row + col.SENDER], 0] += taken
-        copy = s.transfers[row + col.COPY]
+        load[transfer.sender, 0] += taken
+        copy = transfer.copy
         while copy >= 0:
-            load[s.copies[col.COPY_ROW * copy + col.ON_DEVICE], 1] += taken
-            copy = s.copies[col.COPY_ROW * copy + col.NEXT_COPY]
+            load[s.copies[copy].device, 1] += taken
+            copy = s.copies[copy].next
 
 
 @inner(cache=True)
@@ -237,8 +233,8 @@ def _worked_until(busy: Floats, device: int, time: float) -> float:
 @inner(cache=True)
 def first_start(c: Compiled, s: State, bundle: int) -> float:
     """When the first consumer in a bundle starts, in seconds."""
-    start, row = np.inf, col.BUNDLE_ROW * bundle + col.BUNDLED
-    for index in range(c.bundle_rows[row], c.bundle_rows[row + col.BUNDLE_ROW]):
+    start = np.inf
+    for index in range(c.bundles[bundle].consumers, c.bundles[bundle + 1].consumers):
         start = min(start, s.op_start[c.bundled[index]])
     return start
 
@@ -246,11 +242,8 @@ def first_start(c: Compiled, s: State, bundle: int) -> float:
 @inner(cache=True)
 def read_on(c: Compiled, s: State, tensor: int, until: int, but: int, device: int) -> bool:
     """Whether one of a tensor's bundles up to `until`, other than `but`, is read on a device."""
-    for bundle in range(c.crossing_rows[col.CROSSING_ROW * tensor + col.FIRST_BUNDLE], until):
-        if (
-            bundle != but
-            and s.device_of[c.bundle_rows[col.BUNDLE_ROW * bundle + col.TO_GROUP]] == device
-        ):
+    for bundle in range(c.crossings[tensor].bundles, until):
+        if bundle != but and s.device_of[c.bundles[bundle].group] == device:
             return True
     return False
 
@@ -273,10 +266,10 @@ def _neighbours(
         tensor = w.bundle_tensor[bundle]
         size, op = w.tensor_bytes[tensor], w.producer[tensor]
         if reads:
-            neighbour = c.op_rows[2 * col.OP_WORDS * op + col.GROUP]
+            neighbour = c.ops[op].group
             source, target = s.device_of[neighbour], device
         else:
-            neighbour = c.bundle_rows[col.BUNDLE_ROW * bundle + col.TO_GROUP]
+            neighbour = c.bundles[bundle].group
             source, target = device, s.device_of[neighbour]
         arrival = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[source]]
         everything += size
@@ -289,11 +282,7 @@ def _neighbours(
             seconds = size / c.bandwidth[channel]
             arrival += seconds + c.latency[channel]
             # An input may come there for any other group; of an output's readers the first pays.
-            end = (
-                c.crossing_rows[col.CROSSING_ROW * (tensor + 1) + col.FIRST_BUNDLE]
-                if reads
-                else bundle
-            )
+            end = c.crossings[tensor + 1].bundles if reads else bundle
             if not read_on(c, s, tensor, end, bundle, target):
                 sending += seconds + c.overhead[channel]
             elif reads:

@@ -123,7 +123,7 @@ def play(
     told = current, noise, float(memory_penalty), decided, forced
     reduction = compiled(problem)
     with borrowed(reduction, get_num_threads()) as states:
-        count = min(len(states[0]), episodes)
+        count = min(len(states), episodes)
 
         def run(state: int) -> None:
             first, last = state * episodes // count, (state + 1) * episodes // count
@@ -192,10 +192,9 @@ def _sweep(
     w, n, table = guide
     current, noise, penalty, decided, forced = told
     devices, pairs, groups, open_to, actions, costs, best, step_time, simulated = filled
-    ints, longs, reals = states
     num_devices = len(c.device_kind)
     num_groups = devices.shape[1]
-    s = view(c, ints[state], longs[state], reals[state])
+    s = view(c, states[state])
     peak = np.empty(num_devices, np.int64)
     nothing = np.empty(0)
     busy = np.empty((num_devices, BINS + 1))

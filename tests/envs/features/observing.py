@@ -37,7 +37,7 @@ def observed(
     busy, load = np.full((num_devices, BINS + 1), 7.0), np.full((num_devices, 2), 7.0)
     peak = np.empty(num_devices, dtype=np.int64)
     with borrowed(reduction, 1) as states:
-        s = view(c, *(part[0] for part in states))
+        s = view(c, states[0])
         begin(c, np.array(list(devices), dtype=np.int64), s)
         advance(c, s, 0, OPS)
         step_time = max(read(s, peak, np.empty(0)), TINY)
