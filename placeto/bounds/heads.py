@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.bounds.relaxed import Relaxed
-from placeto.simulation.queues import pop, push
 from placeto.support.arrays import Bools, Floats, Ints
+from placeto.support.heaps import pop, push
 from placeto.support.jit import inner, njit
 
 ROUNDS = 6  # of raising one head
@@ -120,7 +120,6 @@ class _Work(NamedTuple):
     mark: Ints  # (num_ops,) the last op of which this is an ancestor
 
 
-@njit(cache=True)
 def join_heads(relaxed: Relaxed, reach: int) -> Floats:
     """(num_ops, num_classes) seconds before which an op cannot start on a device of a class.
 
@@ -130,13 +129,21 @@ def join_heads(relaxed: Relaxed, reach: int) -> Floats:
     num_ops, num_classes = relaxed.seconds.shape
     heads = np.zeros((num_ops, num_classes))
     work = _Work(
-        np.empty(num_ops, np.int64),
+        np.empty(num_ops, dtype=np.int64),
         np.zeros((num_ops, num_classes + 1)),
         np.zeros(num_ops),
         np.zeros((num_ops, num_classes)),
-        np.zeros(len(relaxed.allowed), np.bool_),
+        np.zeros(len(relaxed.allowed), dtype=bool),
         np.full(num_ops, -1),
     )
+    raise_by_joins(relaxed, heads, work, reach)
+    return heads
+
+
+@njit(cache=True)
+def raise_by_joins(relaxed: Relaxed, heads: Floats, work: _Work, reach: int) -> None:
+    """Raises heads from 0 to those of `join_heads`."""
+    num_ops, num_classes = heads.shape
     for op in range(num_ops):
         raise_head(relaxed, heads, op)
         branches = 0
@@ -156,7 +163,6 @@ def join_heads(relaxed: Relaxed, reach: int) -> Floats:
                     if start <= heads[op, c]:
                         break
                     heads[op, c] = start
-    return heads
 
 
 @inner(cache=True)

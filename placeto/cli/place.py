@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 from tyro.conf import arg
 
-from placeto.bounds.heads import join_heads
+from placeto.bounds.heads import raise_by_joins
 from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import (
     File,
@@ -108,7 +108,7 @@ def run(arguments: Place) -> int:
     inputs = (arguments.graph, arguments.cluster)
     check_outputs(output, timeline, device_map, arguments.report, inputs=inputs)
     graph, cluster = load_graph(arguments.graph), load_cluster(arguments.cluster)
-    if compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), join_heads):
+    if compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), raise_by_joins):
         note("compiling, once after an installation")
         compile_kernel()
     problem = arguments.problem(graph, cluster)

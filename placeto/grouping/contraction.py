@@ -1,7 +1,7 @@
 """Fewer groups: the neighbours of the highest affinity merge, again and again."""
 
 import heapq
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -27,13 +27,29 @@ class Groups(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of neighbouring groups, and the one valid entry of each in the heap."""
+    """Pairs of neighbouring groups, and a heap of those that may merge."""
 
     ends: Ints  # (2 num_pairs,) pair p is of the groups that items 2 p and 2 p + 1 are in
     size: Floats  # (num_pairs,) bytes of the tensors between
     alive: Bools  # (num_pairs,) whether the pair may still merge
-    score: Floats  # (num_pairs,) the entry's: affinity, negative so that the highest comes first
-    rank: Ints  # (num_pairs,) the entry's: lower group * num_groups + higher, for equal scores
+    score: Floats  # (num_pairs,) affinity, negative so that the highest comes first; inf outside
+    rank: Ints  # (num_pairs,) lower group * num_groups + higher, for equal scores
+    heap: Ints  # (num_pairs,) the pairs in the heap, the first `waiting` of these
+    place: Ints  # (num_pairs,) where each is there, or -1
+    waiting: Ints  # (1,) how many there are
+
+
+class Neighbours(NamedTuple):
+    """Linked lists of the half pairs of each group.
+
+    Lists have numbers of their own, so that the longer of two can pass to the merged group as it
+    is.
+    """
+
+    following: Ints  # (2 num_pairs,)
+    head: Ints  # (num_groups,)
+    length: Ints  # (num_groups,)
+    list_of: Ints  # (num_groups,)
 
 
 def coarsen(graph: ComputationGraph, op_group: Ints, max_groups: int) -> Ints:
@@ -104,59 +120,63 @@ def shared_bytes(
     return pairs // count, pairs % count, size
 
 
-@njit(cache=True)
 def contract(
     groups: Groups, low: Ints, high: Ints, size: Floats, surplus: int, limit: float
 ) -> None:
     """Merges neighbours in place: always the pair with the most bytes a product of weights.
 
-    An entry in the heap is never too late: a growing weight makes it too early, which shows when
-    it is popped. When two groups merge, the one with fewer pairs gives its to the other, so that
-    a pair changes hands at most log2(num_groups) times.
+    A pair in the heap is never too late: a growing weight makes it too early, which shows when it
+    comes first. When two groups merge, the one with fewer pairs gives its to the other, so that a
+    pair changes hands at most log2(num_groups) times.
 
     Each pair of neighbours is given once, (num_pairs,) lower and higher numbers, with the bytes
     between. At most `surplus` merges are made, and no merged group takes more than `limit`, a share
     of the time.
     """
-    parent, share, least = groups
-    num_groups, num_pairs = len(parent), len(low)
+    count, several = len(low), len(groups.parent)
     pairs = Pairs(
-        np.empty(2 * num_pairs, np.int64),
-        size.copy(),
-        np.ones(num_pairs, np.bool_),
-        np.full(num_pairs, np.inf),
-        np.zeros(num_pairs, np.int64),
+        ends=np.stack([low, high], axis=1).ravel(),
+        size=size.copy(),
+        alive=np.ones(count, dtype=bool),
+        score=np.full(count, np.inf),
+        rank=np.zeros(count, dtype=np.int64),
+        heap=np.zeros(count, dtype=np.int64),
+        place=np.full(count, -1),
+        waiting=np.zeros(1, dtype=np.int64),
     )
-    # The half pairs of each group are a linked list. Lists have numbers of their own, so that the
-    # longer of two can pass to the merged group as it is.
-    following = np.empty(2 * num_pairs, np.int64)
-    head = np.full(num_groups, -1)
-    length = np.zeros(num_groups, np.int64)
-    list_of = np.arange(num_groups)
-    pair_of_lists = Dict.empty(types.int64, types.int64)
-    heap = [(0.0, 0, 0)]
-    heap.pop()
-    for pair in range(num_pairs):
-        for half, group in ((2 * pair, low[pair]), (2 * pair + 1, high[pair])):
-            pairs.ends[half] = group
-            following[half] = head[group]
-            head[group] = half
-            length[group] += 1
-        pair_of_lists[low[pair] * num_groups + high[pair]] = pair
-        _enter(heap, pair, pairs, groups)
+    head, length = np.full(several, -1), np.zeros(several, dtype=np.int64)
+    lists = Neighbours(np.zeros(2 * count, dtype=np.int64), head, length, np.arange(several))
+    _contract(groups, pairs, lists, surplus, limit)
 
-    while surplus > 0 and len(heap) > 0:
-        score, rank, pair = heapq.heappop(heap)
-        if not pairs.alive[pair] or score != pairs.score[pair] or rank != pairs.rank[pair]:
+
+@njit(cache=True)
+def _contract(groups: Groups, pairs: Pairs, lists: Neighbours, surplus: int, limit: float) -> None:
+    parent, share, least = groups
+    following, head, length, list_of = lists
+    num_groups = len(parent)
+    pair_of_lists = Dict.empty(types.int64, types.int64)
+    for half in range(len(pairs.ends)):
+        group = pairs.ends[half]
+        following[half] = head[group]
+        head[group] = half
+        length[group] += 1
+    for pair in range(len(pairs.size)):
+        pair_of_lists[pairs.ends[2 * pair] * num_groups + pairs.ends[2 * pair + 1]] = pair
+        _enter(pair, pairs, groups)
+
+    while surplus > 0 and pairs.waiting[0] > 0:
+        pair = pairs.heap[0]
+        turn = pairs.score[pair], pairs.rank[pair]
+        _leave(pairs)
+        if not pairs.alive[pair]:
             continue
-        pairs.score[pair] = np.inf
         a, b = root(parent, pairs.ends[2 * pair]), root(parent, pairs.ends[2 * pair + 1])
         a, b = min(a, b), max(a, b)
         if share[a] + share[b] > limit:
             pairs.alive[pair] = False
             continue
-        if (score, rank) != _turn(pair, pairs, groups):
-            _enter(heap, pair, pairs, groups)
+        if turn != _turn(pair, pairs, groups):
+            _enter(pair, pairs, groups)
             continue
 
         pairs.alive[pair] = False
@@ -177,7 +197,7 @@ def contract(
                     following[half] = head[long]
                     head[long] = half
                     length[long] += 1
-                    _enter(heap, half // 2, pairs, groups)
+                    _enter(half // 2, pairs, groups)
                 half = rest
         list_of[a] = long
         half = head[short]
@@ -196,13 +216,8 @@ def contract(
                     following[half] = head[long]
                     head[long] = half
                     length[long] += 1
-                _enter(heap, pair, pairs, groups)
+                _enter(pair, pairs, groups)
             half = rest
-        if len(heap) > 4 * num_pairs:  # mostly entries that later ones replaced
-            heap.clear()
-            for pair in range(num_pairs):
-                if pairs.alive[pair] and pairs.score[pair] < np.inf:
-                    heapq.heappush(heap, (pairs.score[pair], pairs.rank[pair], pair))
 
 
 @inner(cache=True)
@@ -215,9 +230,50 @@ def _turn(pair: int, pairs: Pairs, groups: Groups) -> tuple[float, int]:
 
 
 @inner(cache=True)
-def _enter(heap: Any, pair: int, pairs: Pairs, groups: Groups) -> None:
-    """Gives a pair an entry in the heap, unless it has one that is not too late."""
+def _enter(pair: int, pairs: Pairs, groups: Groups) -> None:
+    """Puts a pair into the heap, unless it is there and not too late."""
     turn = _turn(pair, pairs, groups)
     if turn < (pairs.score[pair], pairs.rank[pair]):
         pairs.score[pair], pairs.rank[pair] = turn
-        heapq.heappush(heap, (turn[0], turn[1], pair))
+        place = pairs.place[pair]
+        if place < 0:
+            place = pairs.waiting[0]
+            pairs.waiting[0] += 1
+        while place > 0 and _precedes(pairs, pair, pairs.heap[(place - 1) // 2]):
+            _put(pairs, pairs.heap[(place - 1) // 2], place)
+            place = (place - 1) // 2
+        _put(pairs, pair, place)
+
+
+@inner(cache=True)
+def _leave(pairs: Pairs) -> None:
+    """Takes the first pair out of the heap."""
+    pairs.place[pairs.heap[0]], pairs.score[pairs.heap[0]] = -1, np.inf
+    pairs.waiting[0] -= 1
+    count = pairs.waiting[0]
+    if count == 0:
+        return
+    last, place = pairs.heap[count], 0
+    while 2 * place + 1 < count:
+        child = 2 * place + 1
+        if child + 1 < count and _precedes(pairs, pairs.heap[child + 1], pairs.heap[child]):
+            child += 1
+        if not _precedes(pairs, pairs.heap[child], last):
+            break
+        _put(pairs, pairs.heap[child], place)
+        place = child
+    _put(pairs, last, place)
+
+
+@inner(cache=True)
+def _put(pairs: Pairs, pair: int, place: int) -> None:
+    pairs.heap[place], pairs.place[pair] = pair, place
+
+
+@inner(cache=True)
+def _precedes(pairs: Pairs, pair: int, other: int) -> bool:
+    if pairs.score[pair] != pairs.score[other]:
+        return pairs.score[pair] < pairs.score[other]
+    if pairs.rank[pair] != pairs.rank[other]:
+        return pairs.rank[pair] < pairs.rank[other]
+    return pair < other

@@ -33,6 +33,14 @@ class _Gaps(NamedTuple):
     number: Ints  # (num_devices,) how many there are
 
 
+class _Work(NamedTuple):
+    """What compiled code works on; to make it there takes long to compile."""
+
+    free: Floats  # (num_channels,) s, from when on each is
+    asked: Floats  # (num_channels,) s, the same if the group at hand went to a device
+    inputs: Ints  # (num_inputs,) those of the group at hand, by when they are produced
+
+
 def list_schedule(
     problem: PlacementProblem, order: Ints, *, insertion: bool, queues: bool = True
 ) -> ListSchedule:
@@ -49,39 +57,48 @@ def list_schedule(
     p, groups = problem.arrays, groups_of(problem)
     channels = _Channels(p.channel_between, p.bandwidth, p.latency, p.overhead, queues)
     schedule = ListSchedule(np.zeros(problem.num_groups, dtype=np.int64), np.zeros(len(order)))
-    _place(order, groups, channels, free_room(problem), insertion, schedule)
+    shape = problem.num_devices, problem.num_groups + 1 if insertion else 1
+    number = np.ones(problem.num_devices, dtype=np.int64)
+    gaps = _Gaps(np.zeros(shape), np.full(shape, np.inf), number)
+    free, inputs = np.zeros((2, len(p.bandwidth))), np.zeros_like(groups.input_source)
+    work = _Work(free[0], free[1], inputs)
+    _place(order, groups, channels, free_room(problem), insertion, schedule, gaps, work)
     return schedule
 
 
 @njit(cache=True)
 def _place(
-    order: Ints, groups: Groups, channels: _Channels, room: Ints, insertion: bool, s: ListSchedule
-) -> None:
-    num_groups, num_devices = groups.allowed.shape
-    shape = num_devices, num_groups + 1 if insertion else 1
-    gaps = _Gaps(np.zeros(shape), np.full(shape, np.inf), np.ones(num_devices, np.int64))
-    channel_free = np.zeros(len(channels.bandwidth))
+    order: Ints, groups: Groups, channels: _Channels, room: Ints, insertion: bool, s: ListSchedule,
+    gaps: _Gaps, work: _Work,
+) -> None:  # fmt: skip
+    num_devices = len(room)
     for group in order:
-        begin, end = groups.input_start[group], groups.input_start[group + 1]
-        sources, sizes = groups.input_source[begin:end], groups.input_bytes[begin:end]
-        by_finish = _by_finish(sources, s.finish)
-        sources, sizes = sources[by_finish], sizes[by_finish]
-        candidates = np.flatnonzero(groups.allowed[group])
-        if not groups.fixed[group]:
-            fitting = candidates[room[candidates] >= groups.memory[group]]
-            roomiest = np.argmax(room[candidates])
-            candidates = fitting if len(fitting) else candidates[roomiest : roomiest + 1]
-        chosen, chosen_gap, begun, earliest = candidates[0], 0, 0.0, np.inf
-        for device in candidates:
-            there = _transferred(device, sources, sizes, s, channels, channel_free.copy())
+        count = _by_finish(groups, group, s.finish, work.inputs)
+        # Where there is room, or where most of it is.
+        roomiest, fits = -1, groups.fixed[group]
+        for device in range(num_devices):
+            if groups.allowed[group, device]:
+                if roomiest < 0 or room[device] > room[roomiest]:
+                    roomiest = device
+                fits |= room[device] >= groups.memory[group]
+        chosen, chosen_gap, begun, earliest = -1, 0, 0.0, np.inf
+        for device in range(num_devices):
+            if not groups.allowed[group, device]:
+                continue
+            if not fits and device != roomiest:
+                continue
+            if fits and not groups.fixed[group] and room[device] < groups.memory[group]:
+                continue
+            for channel in range(len(work.free)):
+                work.asked[channel] = work.free[channel]
+            there = _transferred(device, groups, work.inputs, count, s, channels, work.asked)
             seconds = groups.seconds[group, device]
             gap = _first_gap(gaps, device, there, seconds)
-            begin_here = max(there, gaps.start[device, gap])
-            if begin_here + seconds < earliest:
-                chosen, chosen_gap = device, gap
-                begun, earliest = begin_here, begin_here + seconds
+            begin = max(there, gaps.start[device, gap])
+            if chosen < 0 or begin + seconds < earliest:
+                chosen, chosen_gap, begun, earliest = device, gap, begin, begin + seconds
         s.devices[group] = chosen
-        _transferred(chosen, sources, sizes, s, channels, channel_free)
+        _transferred(chosen, groups, work.inputs, count, s, channels, work.free)
         s.finish[group] = earliest
         if insertion:
             _fill(gaps, chosen, chosen_gap, begun, earliest)
@@ -92,28 +109,35 @@ def _place(
 
 
 @inner(cache=True)
-def _by_finish(sources: Ints, finish: Floats) -> Ints:
-    """(num_sources,) the sources by when they finish, in a stable order.
+def _by_finish(groups: Groups, group: int, finish: Floats, inputs: Ints) -> int:
+    """Fills in the inputs of a group by when they are produced, in a stable order: how many.
 
-    By insertion: they are few, and mostly in this order already. NumPy's sort takes numba a second
-    to compile.
+    By insertion: they are few, and mostly in this order already.
     """
-    order = np.arange(len(sources))
-    for index in range(1, len(sources)):
-        place = index
-        while place > 0 and finish[sources[order[place - 1]]] > finish[sources[index]]:
-            order[place] = order[place - 1]
+    begin, end = groups.input_start[group], groups.input_start[group + 1]
+    for index in range(begin, end):
+        place = index - begin
+        while (
+            place > 0
+            and finish[groups.input_source[inputs[place - 1]]] > finish[groups.input_source[index]]
+        ):
+            inputs[place] = inputs[place - 1]
             place -= 1
-        order[place] = index
-    return order
+        inputs[place] = index
+    return end - begin
 
 
 @inner(cache=True)
 def _first_gap(gaps: _Gaps, device: int, ready: float, seconds: float) -> int:
     """The first idle time of a device that holds so many seconds from `ready` on."""
-    ends = gaps.end[device, : gaps.number[device]]
-    gap = int(np.searchsorted(ends, ready))
-    while max(ready, gaps.start[device, gap]) + seconds > ends[gap]:
+    gap, beyond = 0, gaps.number[device]
+    while gap < beyond:
+        middle = (gap + beyond) // 2
+        if gaps.end[device, middle] < ready:
+            gap = middle + 1
+        else:
+            beyond = middle
+    while max(ready, gaps.start[device, gap]) + seconds > gaps.end[device, gap]:
         gap += 1
     return gap
 
@@ -142,16 +166,18 @@ def _fill(gaps: _Gaps, device: int, gap: int, begin: float, finish: float) -> No
 
 @inner(cache=True)
 def _transferred(
-    device: int, sources: Ints, sizes: Ints, s: ListSchedule, channels: _Channels, free: Floats
-) -> float:
-    """When the tensors of `sources` are on a device; books the transfers in `free` channels."""
+    device: int, groups: Groups, inputs: Ints, count: int, s: ListSchedule, channels: _Channels,
+    free: Floats,
+) -> float:  # fmt: skip
+    """When the first `count` inputs are on a device; books the transfers in `free` channels."""
     latest = 0.0
-    for source, size in zip(sources, sizes):  # noqa: B905 (numba knows no strict)
+    for index in range(count):
+        source = groups.input_source[inputs[index]]
         there = s.finish[source]
         if s.devices[source] != device:
             channel = channels.between[s.devices[source], device]
             begin = max(there, free[channel]) if channels.queues else there
-            sent = begin + size / channels.bandwidth[channel]
+            sent = begin + groups.input_bytes[inputs[index]] / channels.bandwidth[channel]
             free[channel] = sent + channels.overhead[channel]
             there = sent + channels.latency[channel]
         latest = max(latest, there)

@@ -18,22 +18,12 @@ import numba
 import numpy as np
 from numba import types
 
-from placeto.simulation.queues import (
-    ReadyQueues,
-    allocation_free,
-    expanded,
-    hand_over,
-    heap_rest,
-    next_transfer,
-    pop,
-    push,
-    request,
-    u,
-)
+from placeto.simulation.queues import ReadyQueues, hand_over, heap_rest, next_transfer, request
 from placeto.simulation.records import Devices, Links, Ops, Slots
 from placeto.simulation.state import GROUPS, OPS, STATE, Compiled, State
 from placeto.support.arrays import Int32s
-from placeto.support.jit import address_of, call_at, njit
+from placeto.support.heaps import allocation_free, expanded, pop, push, u
+from placeto.support.jit import address_of, call_at
 
 
 @expanded
@@ -74,7 +64,7 @@ def finish_in_group(
     hand_over(queues, missing, local, own.local, following.local, device, now)
 
 
-@njit(cache=True, _nrt=False)
+@allocation_free
 def advance(c: Compiled, s: State, until: int, record: int) -> None:
     """Simulates from where a state stands, see `_advance`, compiled once for all who call it."""
     call_at(c.kernel, (c, s, until, record))

@@ -1,4 +1,4 @@
-"""The queues of the simulation kernel: ready ops, requested transfers, events.
+"""The queues of the simulation kernel: ready ops and requested transfers.
 
 Ops wait for a device, and transfers for a channel, in the order of (instant, first key, second
 key). Instants only grow, so nearly every item belongs at the end: it goes into a plain first-in
@@ -7,22 +7,13 @@ Sedgewick, Sleator & Tarjan 1986), so that no input makes a queue slow. The next
 of the two firsts.
 """
 
-import numpy as np
-
 from placeto.simulation.records import Channels, Devices, Waiting
-from placeto.support.arrays import Floats, Int32s
-from placeto.support.jit import inner
+from placeto.support.arrays import Int32s
+from placeto.support.heaps import allocation_free, expanded, u
 
 ReadyQueues = tuple[Devices, Int32s, Waiting]
 """`devices` (num_devices,), `ready` (num_devices, num_kept) ops in order, and the rest of each
 queue, (num_kept,) of which all began to wait at one instant; keys are each op's own number."""
-
-# An index that is known not to be negative: numba then spares itself the check.
-u = np.uint64
-
-# Without reference counting, which is most of what calling these would cost; they keep no array.
-allocation_free = inner(cache=True, _nrt=False)
-expanded = inner(cache=True, _nrt=False, forceinline=True)
 
 
 @allocation_free
@@ -158,37 +149,3 @@ def next_transfer(channels: Channels, waiting: Waiting, channel: int) -> int:
         if queue.first < 0:
             queue.last = -1
     return first
-
-
-@allocation_free
-def push(times: Floats, codes: Int32s, size: int, time: float, code: int) -> int:
-    """Adds an event to a binary heap of `size` events; returns the size after."""
-    hole = size
-    while hole > 0:
-        parent = (hole - 1) >> 1
-        if times[u(parent)] <= time:
-            break
-        times[u(hole)], codes[u(hole)] = times[u(parent)], codes[u(parent)]
-        hole = parent
-    times[u(hole)], codes[u(hole)] = time, code
-    return size + 1
-
-
-@allocation_free
-def pop(times: Floats, codes: Int32s, size: int) -> int:
-    """Removes the earliest of `size` events, which is at index 0; returns the size after."""
-    size -= 1
-    time, code = times[u(size)], codes[u(size)]
-    hole = 0
-    while True:
-        child = 2 * hole + 1
-        if child >= size:
-            break
-        if child + 1 < size and times[child + 1] < times[u(child)]:
-            child += 1
-        if times[u(child)] >= time:
-            break
-        times[u(hole)], codes[u(hole)] = times[u(child)], codes[u(child)]
-        hole = child
-    times[u(hole)], codes[u(hole)] = time, code
-    return size

@@ -23,6 +23,7 @@ from placeto.simulation.state import (
     begin,
     borrowed,
     read,
+    state_in,
     view,
 )
 from placeto.support.arrays import Bools, Floats, Ints
@@ -47,18 +48,16 @@ def simulate(problem: PlacementProblem, devices: ArrayLike) -> Schedule:
 
 def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> Schedule:
     """The schedule of a placement, (num_groups,) devices, by a compiled form of the problem."""
-    c = reduction.compiled
+    c, outcomes = reduction.compiled, no_outcomes(problem, 1, group_start=False)
     with borrowed(reduction, 1) as states:
-        s = view(c, states[0])
-        begin(c, devices, s)
-        advance(c, s, 0, OPS)
+        run_many(c, np.zeros(1, dtype=np.int64), devices[None], states, outcomes, apart=True)
+        s = state_in(c, states[0])
         start = np.empty(problem.graph.num_ops)
         start[reduction.kept] = s.op_start
         start[reduction.constants] = s.source_start[reduction.constant_source]
-        peak = np.empty(problem.num_devices, dtype=np.int64)
-        step_time = read(s, peak, start[:0])
         transfers = _transfers(problem, c, s)
     seconds = problem.op_seconds[np.arange(len(start)), devices[problem.op_group]]
+    step_time, peak = float(outcomes.step_time[0]), outcomes.peak_memory[0]
     feasible = bool((peak <= problem.memory_limit).all() and np.isfinite(step_time))
     return Schedule(devices, step_time, start, start + seconds, peak, transfers, feasible)
 

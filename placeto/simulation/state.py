@@ -26,7 +26,7 @@ from placeto.simulation.records import (
     Waiting,
 )
 from placeto.support.arrays import Bools, Floats, Int16s, Int32s, Ints
-from placeto.support.jit import ALIGNED, carver, inner, njit
+from placeto.support.jit import ALIGNED, Layout, inner
 
 # What is wanted of a simulation: step time and peak memory; when groups start; when ops start, too.
 STEP, GROUPS, OPS = range(3)
@@ -125,7 +125,8 @@ def _element(hint: Any) -> np.dtype[Any]:
 
 
 _HINTS = get_type_hints(State, include_extras=True).values()
-STATE, _size, _carve = carver(State, [_element(hint) for hint in _HINTS])
+_LAYOUT = Layout(State, [_element(hint) for hint in _HINTS])
+_carve, STATE = _LAYOUT.carve, _LAYOUT.kind
 
 
 @inner(cache=True)
@@ -140,14 +141,20 @@ def lengths(c: Compiled) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-@njit(cache=True)
+@inner(cache=True)
 def view(c: Compiled, buffer: NDArray[np.uint8]) -> State:
-    """The state that a buffer holds."""
+    """The state that a buffer holds, in compiled code."""
     found: State = _carve(buffer, lengths(c))
     return found
 
 
-@njit(cache=True)
+def state_in(c: Compiled, buffer: NDArray[np.uint8]) -> State:
+    """The state that a buffer holds."""
+    found: State = _LAYOUT.split(buffer, lengths.py_func(c))
+    return found
+
+
+@inner(cache=True)
 def begin(c: Compiled, devices: Ints, s: State) -> None:
     """Sets a state to the beginning of a step; `devices` (num_groups,) are the groups'."""
     num_kept, num_devices = len(c.missing), len(c.device_kind)
@@ -184,7 +191,7 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:
         d.source = source
 
 
-@njit(cache=True)
+@inner(cache=True)
 def read(s: State, peak: Ints, group_start: Floats) -> float:
     """Fills in what a finished simulation found; returns the step time in seconds.
 
@@ -200,12 +207,12 @@ def read(s: State, peak: Ints, group_start: Floats) -> float:
 
 def buffers(c: Compiled, rows: int) -> Buffers:
     """Buffers for `rows` states, prepared."""
-    size = _size(lengths.py_func(c))
+    size = _LAYOUT.ends(lengths.py_func(c))[-1]
     memory = np.empty(rows * size + ALIGNED, dtype=np.uint8)
     begin = -memory.ctypes.data % ALIGNED
     found = memory[begin : begin + rows * size].reshape(rows, size)
     for buffer in found:  # what no simulation changes
-        s = view(c, buffer)
+        s = state_in(c, buffer)
         s.waiting_ops["first"] = s.waiting_ops["second"] = np.arange(len(c.missing))
         s.waiting_ops["since"] = 0.0
         s.copy_at[:] = -1

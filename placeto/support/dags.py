@@ -1,11 +1,10 @@
 """Orders of directed graphs, whose edges go from `sources` to `targets`, both (num_edges,)."""
 
-from heapq import heappop, heappush
-
 import numpy as np
 from numpy.typing import NDArray
 
-from placeto.support.arrays import Ints
+from placeto.support.arrays import Floats, Int32s, Ints
+from placeto.support.heaps import pop, push
 from placeto.support.jit import njit
 
 
@@ -68,8 +67,11 @@ def ancestors(order: Ints, parents: Ints, children: Ints) -> NDArray[np.bool_]:
 def _sorted(num_nodes: int, sources: Ints, targets: Ints) -> tuple[Ints, Ints]:
     """The topological order and the levels."""
     waiting = np.bincount(targets, minlength=num_nodes).astype(np.int64)
-    found: tuple[Ints, Ints] = _kahn(*compressed(num_nodes, sources, targets), waiting)
-    return found
+    order, level = np.zeros((2, num_nodes), dtype=np.int64)
+    heap = np.empty(num_nodes), np.empty(num_nodes, dtype=np.int32)
+    count = _kahn(*compressed(num_nodes, sources, targets), waiting, *heap, order, level)
+    level[waiting > 0] = -1
+    return order[:count], level
 
 
 @njit(cache=True)
@@ -83,13 +85,20 @@ def _scattered(free: Ints, rows: Ints, values: Ints) -> Ints:
 
 
 @njit(cache=True)
-def _kahn(start: Ints, items: Ints, waiting: Ints) -> tuple[Ints, Ints]:
-    level = np.zeros(len(waiting), np.int64)
-    order = np.empty(len(waiting), np.int64)
-    count = 0
-    free = [node for node in range(len(waiting)) if waiting[node] == 0]  # ascending: a heap
-    while free:
-        node = heappop(free)
+def _kahn(
+    start: Ints, items: Ints, waiting: Ints, numbers: Floats, free: Int32s, order: Ints, level: Ints
+) -> int:
+    """Fills in the order, and the levels of what is in it (Kahn 1962); returns how many are.
+
+    `numbers` and `free` are a heap of nodes, whose times are their numbers.
+    """
+    count = size = 0
+    for node in range(len(waiting)):
+        if waiting[node] == 0:
+            size = push(numbers, free, size, float(node), node)
+    while size > 0:
+        node = free[0]
+        size = pop(numbers, free, size)
         order[count] = node
         count += 1
         for position in range(start[node], start[node + 1]):
@@ -97,6 +106,5 @@ def _kahn(start: Ints, items: Ints, waiting: Ints) -> tuple[Ints, Ints]:
             level[target] = max(level[target], level[node] + 1)
             waiting[target] -= 1
             if waiting[target] == 0:
-                heappush(free, target)
-    level[waiting > 0] = -1
-    return order[:count], level
+                size = push(numbers, free, size, float(target), target)
+    return count

@@ -7,6 +7,7 @@ out of date are gone.
 import contextlib
 import gc
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from numba.core import cgutils, event
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
+from numpy.typing import NDArray
 
 PACKAGE = Path(__file__).parents[1]
 TELLING = ("support.jit", "njit", "NamedTuple")  # of the code that kernels are made of
@@ -94,58 +96,62 @@ def call_at(typing: Any, address: Any, arguments: Any) -> Any:
 ALIGNED = 64  # bytes, a cache line
 
 
-def carver(
-    arrays: type, elements: Sequence[np.dtype[Any]]
-) -> tuple[Any, Callable[[Sequence[int]], int], Any]:
-    """What takes a buffer of bytes for several arrays, one behind the other.
+class Layout:
+    """How the arrays of a named tuple lie in a buffer of bytes, one behind the other.
 
-    numba's slices ask for a step and for ends outside of the array, which is a hundred times the
-    code.
-
-    Args:
-        arrays: a named tuple of n arrays.
-        elements: (n,) what each is of.
-
-    Returns:
-        Numba's type of the tuple; a function of n lengths, how many bytes these take; and one for
-        compiled code, of a buffer and a tuple of n lengths, that returns the tuple.
+    Attributes:
+        kind: numba's type of the tuple.
+        carve: for compiled code, the tuple that is in a buffer, of a tuple of the arrays' lengths.
+            numba's slices ask for a step and for ends outside of the array, which is a hundred
+            times the code.
     """
-    kind = types.NamedTuple([numba.from_dtype(element)[::1] for element in elements], arrays)
 
-    def size(lengths: Sequence[int]) -> int:
-        return sum(
-            -(-length * element.itemsize // ALIGNED) * ALIGNED
-            for length, element in zip(lengths, elements, strict=True)
+    def __init__(self, arrays: type, elements: Sequence[np.dtype[Any]]) -> None:
+        self._arrays, self._elements = arrays, elements
+        parts = [numba.from_dtype(element)[::1] for element in elements]
+        self.kind = types.NamedTuple(parts, arrays)
+        self.carve = intrinsic(lambda typing, buffer, lengths: self._carved(buffer, lengths))
+
+    def ends(self, lengths: Sequence[int]) -> list[int]:
+        """Up to which byte arrays of these lengths go, each to a multiple of `ALIGNED`."""
+        sizes = zip(lengths, self._elements, strict=True)
+        taken = (-(-length * element.itemsize // ALIGNED) for length, element in sizes)
+        return [ALIGNED * lines for lines in accumulate(taken)]
+
+    def split(self, buffer: NDArray[np.uint8], lengths: Sequence[int]) -> Any:
+        """The tuple that is in a buffer, of the arrays' lengths."""
+        starts = [0, *self.ends(lengths)]
+        parts = zip(starts, lengths, self._elements, strict=False)
+        return self._arrays(
+            *(
+                buffer[start : start + length * element.itemsize].view(element)
+                for start, length, element in parts
+            )
         )
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def carve(typing: Any, buffer: Any, lengths: Any) -> Any:
+    def _carved(self, buffer: Any, lengths: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             whole = make_array(buffer)(context, builder, values[0])
-            data, parts = whole.data, []
-            intp = whole.itemsize.type
-            for length, element, part in zip(
-                cgutils.unpack_tuple(builder, values[1], len(elements)), elements, kind, strict=True
-            ):
-                array, itemsize = make_array(part)(context, builder), intp(element.itemsize)
+            data, parts, intp = whole.data, [], whole.itemsize.type
+            counts = cgutils.unpack_tuple(builder, values[1], len(lengths))
+            for length, element, kind in zip(counts, self._elements, self.kind, strict=True):
+                part, itemsize = make_array(kind)(context, builder), intp(element.itemsize)
                 populate_array(
-                    array,
-                    data=builder.bitcast(data, context.get_data_type(part.dtype).as_pointer()),
+                    part,
+                    data=builder.bitcast(data, context.get_data_type(kind.dtype).as_pointer()),
                     shape=cgutils.pack_array(builder, [length]),
                     strides=cgutils.pack_array(builder, [itemsize]),
                     itemsize=itemsize,
                     meminfo=whole.meminfo,
                     parent=whole.parent,
                 )
-                parts.append(array._getvalue())
+                parts.append(part._getvalue())
                 taken = builder.add(builder.mul(length, itemsize), intp(ALIGNED - 1))
                 data = builder.gep(data, [builder.and_(taken, intp(-ALIGNED))])
-            found = context.make_tuple(builder, kind, parts)
-            return impl_ret_borrowed(context, builder, kind, found)
+            found = context.make_tuple(builder, self.kind, parts)
+            return impl_ret_borrowed(context, builder, self.kind, found)
 
-        return kind(buffer, lengths), generate
-
-    return kind, size, carve
+        return self.kind(buffer, lengths), generate
 
 
 def _wide(kind: Any) -> Any:

@@ -10,11 +10,10 @@ from placeto.models.placeto.play import play
 from placeto.search import moves
 from placeto.search.chains import unguided
 from placeto.search.moves import GUIDED, Move, neighbourhood
-from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.state import OPS, begin, buffers, read, view
+from placeto.simulation.state import OPS, buffers, state_in
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.compiled import from_python
+from tests.compiled import advance, begin, from_python, read
 from tests.models.placeto.pairs import drawn_policy, guide_of
 from tests.strategies import allowed_placements, pinned
 
@@ -31,7 +30,7 @@ def policy():
 
 def simulated(problem, devices):
     c = compiled(problem).compiled
-    s = view(c, buffers(c, 1)[0])
+    s = state_in(c, buffers(c, 1)[0])
     begin(c, devices, s)
     advance(c, s, 0, OPS)
     peak = np.empty(problem.num_devices, dtype=np.int64)

@@ -12,7 +12,7 @@ from placeto.search import chains
 from placeto.search.chains import LOOKS
 from placeto.simulation import simulate_many
 from placeto.simulation.reduction import compiled
-from placeto.simulation.state import buffers, view
+from placeto.simulation.state import buffers, state_in
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.compiled import from_python
 from tests.strategies import large_placed
@@ -25,7 +25,7 @@ NO_PACE = np.full(LOOKS, np.inf)
 def race(problem, devices, limit=np.inf, pace=NO_PACE, behind=0.0, scale=3.0):
     """What `raced_cost` says, and when it looked; NaN where it did not get."""
     c = compiled(problem).compiled
-    s = view(c, buffers(c, 1)[0])
+    s = state_in(c, buffers(c, 1)[0])
     whole = max(int(problem.group_memory.sum()), 1)
     clocks = np.full(LOOKS, np.nan)
     cost = raced_cost(

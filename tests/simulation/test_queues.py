@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 from placeto.simulation import queues
 from placeto.simulation.records import CHANNEL, DEVICE, WAITING
+from placeto.support import heaps
 from tests.compiled import from_python
 
 enqueue = from_python(queues.enqueue)
 heap_insert = from_python(queues.heap_insert)
 heap_rest = from_python(queues.heap_rest)
 next_transfer = from_python(queues.next_transfer)
-pop = from_python(queues.pop)
-push = from_python(queues.push)
+pop = from_python(heaps.pop)
+push = from_python(heaps.push)
 request = from_python(queues.request)
 
 INSTANTS = st.sampled_from([0.0, 0.5, 1.0])

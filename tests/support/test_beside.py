@@ -7,19 +7,19 @@ from placeto.cli.compiling import compile_all
 
 FIRST = """
 import os
-from placeto.bounds.heads import join_heads
+from placeto.bounds.heads import raise_by_joins
 from placeto.support import beside
 from tests.support.test_beside import compiled
 os.sched_getaffinity = lambda _: range({cores})
 {before}
-beside.compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), join_heads)
+beside.compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), raise_by_joins)
 print(len(beside._running), *compiled())
 beside.wait_for("groups")
 print(*compiled())
 beside.wait_for("bounds")
 print(*compiled())
 """
-FUNCTIONS = ("contraction.contract", "heads.join_heads")
+FUNCTIONS = ("contraction._contract", "heads.raise_by_joins")
 
 
 def compiled() -> list[str]:

@@ -7,10 +7,9 @@ import numpy as np
 from placeto import PlacementProblem
 from placeto.envs.features import pairs
 from placeto.envs.features.pairs import BINS, GROUP_FEATURES, PAIR_FEATURES, TINY, group_index
-from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.state import OPS, begin, borrowed, read, view
-from tests.compiled import from_python
+from placeto.simulation.state import OPS, borrowed, state_in
+from tests.compiled import advance, begin, from_python, read
 
 observe = from_python(pairs.observe)
 busy_profile = from_python(pairs.busy_profile)
@@ -37,7 +36,7 @@ def observed(
     busy, load = np.full((num_devices, BINS + 1), 7.0), np.full((num_devices, 2), 7.0)
     peak = np.empty(num_devices, dtype=np.int64)
     with borrowed(reduction, 1) as states:
-        s = view(c, states[0])
+        s = state_in(c, states[0])
         begin(c, np.array(list(devices), dtype=np.int64), s)
         advance(c, s, 0, OPS)
         step_time = max(read(s, peak, np.empty(0)), TINY)
