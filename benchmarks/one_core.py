@@ -14,7 +14,7 @@ import torch
 from placeto import PlacementProblem, load_cluster, load_graph, place
 
 SIDE_BY_SIDE = 2
-SEARCHES = ("annealing", "colocrl", "hierarchical", "placeto-2019")
+SEARCHES = ("annealing", "colocrl", "hierarchical", "placeto", "placeto-2019")
 
 
 def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:

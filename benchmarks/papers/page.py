@@ -18,11 +18,13 @@ TITLE = """# The papers' tables
 
 {summary}
 
-Simulated step times in seconds, on graphs that were extracted from real training steps, with at
-most 128 groups; where a placer draws random numbers, the median of {seeds} seeds, with the least
-and the greatest. Every search and every training has {seconds:g} seconds of one core's time, two
-side by side on {machine}; the papers trained for hours. After a slash: what the paper measured, on
-its own machine, with other graphs. *Italics*: it does not fit in memory.
+Simulated step times in seconds, on graphs that were extracted from real training steps, in groups
+`papers`: by the papers' rules, at most 280. Where a placer draws random numbers, the median of
+{seeds} seeds, with the least and the greatest. Every search and every training has {seconds:g}
+seconds of one core's time, two side by side on {machine}; the papers trained for hours. `placeto`
+begins with the policy that ships, trained on other graphs, and all other learned placers with
+nothing. After a slash: what the paper measured, on its own machine, with other graphs. *Italics*:
+it does not fit in memory.
 
 Written by `python -m benchmarks.papers`; all {runs} runs, {hours:.1f} hours of one core, are in
 `papers.json`.

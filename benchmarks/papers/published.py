@@ -33,7 +33,7 @@ class Table:
 
 
 HEURISTICS = ("metis", "etf", "heft", "m-topo", "m-etf", "m-sct")
-LEARNED = ("colocrl", "hierarchical", "placeto-2019")
+LEARNED = ("colocrl", "hierarchical", "placeto", "placeto-2019")
 # As in the paper, where episodes start from one placement throughout.
 FROM_ONE_DEVICE = "placeto-2019 initial_placement=first"
 SETTINGS = "reward=terminal passing=none passing=sweep pooling=all traversal=random algorithm=ppo"

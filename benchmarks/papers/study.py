@@ -15,13 +15,12 @@ from benchmarks.output import machine
 from benchmarks.papers.published import Table
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.bounds import lower_bound
-from placeto.grouping import coarsen, colocation_groups
 from placeto.placers import NotApplicable, place
 from placeto.placers.registry import find_config
 from placeto.reports.rows import seconds
 from placeto.support.files import write_bytes
 
-GROUPING = 128
+GROUPING = "papers"
 PACKAGES = ("numpy", "numba", "torch", "scipy", "pymetis", "pyscotch")
 KEYS = ("graph", "cluster", "method", "seed", "budget_seconds")
 Run = dict[str, Any]
@@ -45,8 +44,9 @@ def runs_of(tables: Sequence[Table], seconds: float, seeds: int) -> list[Run]:
 
 def conduct(wanted: Sequence[Run], path: Path) -> list[Run]:
     """Does the runs that a results file does not have, side by side; it is written after each."""
-    document = json.loads(path.read_text()) if path.exists() else {"runs": []}
-    have = {_key(run): run for run in document["runs"]}
+    document = json.loads(path.read_text()) if path.exists() else {}
+    same = document.get("grouping") == GROUPING
+    have = {_key(run): run for run in document["runs"]} if same else {}
     missing = [run for run in wanted if _key(run) not in have]
     for number, done in enumerate(side_by_side(perform, missing)):
         have[_key(done)] = done
@@ -93,7 +93,5 @@ def settings_of(method: str) -> dict[str, object]:
 
 @lru_cache(maxsize=2)
 def _problem(graph: str, cluster: str) -> tuple[PlacementProblem, float]:
-    loaded = load_graph(graph)
-    grouping = coarsen(loaded, colocation_groups(loaded), GROUPING)
-    problem = PlacementProblem(loaded, load_cluster(cluster), grouping)
+    problem = PlacementProblem(load_graph(graph), load_cluster(cluster), GROUPING)
     return problem, lower_bound(problem)
