@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -160,3 +161,37 @@ def test_every_compiled_function_has_one_specialisation() -> None:
     numbers = {path.name: path.name.split(".")[-2] for path in kept}
     assert len(numbers) > 80
     assert {name for name, number in numbers.items() if number != "1"} == set()
+
+
+class Measured(NamedTuple):
+    flags: np.ndarray
+    rows: np.ndarray
+    nothing: np.ndarray
+    sums: np.ndarray
+
+
+ROW = np.dtype([("count", np.int32), ("share", np.float64)], align=True)
+LAYOUT = jit.Layout(Measured, [np.dtype(np.int16), ROW, np.dtype(np.int64), np.dtype(np.float64)])
+carve = LAYOUT.carve
+
+
+def test_arrays_of_one_buffer() -> None:
+    @jit.njit()
+    def fill(buffer, lengths):
+        found = carve(buffer, lengths)
+        found.flags[:] = 7
+        for index in range(len(found.rows)):
+            found.rows[index].count = index
+            found.rows[index].share = index / 4
+        found.sums[:] = len(found.nothing) - 1.0
+
+    lengths = (33, 5, 0, 2)
+    assert LAYOUT.ends(lengths) == [128, 256, 256, 320]  # 66, 80, 0 and 16 bytes
+    buffer = np.zeros(320, dtype=np.uint8)
+    fill(buffer, lengths)
+    found = LAYOUT.split(buffer, lengths)
+    assert found.flags.tolist() == [7] * 33
+    assert found.rows["count"].tolist() == [0, 1, 2, 3, 4]
+    assert found.rows["share"].tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert found.sums.tolist() == [-1.0, -1.0]
+    assert buffer[66:128].tolist() == [0] * 62
