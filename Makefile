@@ -58,7 +58,7 @@ results: $(INSTALLED)
 	$(BIN)/python -m benchmarks.groups
 	$(BIN)/python -m benchmarks.readme
 
-# The papers' tables with ours beside them; about an hour. It goes on where it was stopped.
+# The papers' tables with ours beside them; about 80 minutes. It goes on where it was stopped.
 papers: $(INSTALLED)
 	$(BIN)/python -m benchmarks.papers
 
