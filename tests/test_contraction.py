@@ -8,10 +8,6 @@ from placeto.grouping.contraction import Groups, contract
 from placeto.grouping.disjoint_sets import numbered, roots
 from tests.reference_grouping import contracted
 
-# Shares that tie, that vanish, and that hardly ever meet.
-SHARES = [st.sampled_from([0.0, 0.0, 0.1, 0.2]), st.integers(0, 3).map(lambda n: n * 0.1),
-          st.floats(0, 1), st.just(0.0)]  # fmt: skip
-
 
 def merged(sizes: dict[tuple[int, int], int], shares: list[float], surplus: int, limit: float):
     groups = Groups(np.arange(len(shares)), np.array(shares), 0.05)
@@ -20,16 +16,19 @@ def merged(sizes: dict[tuple[int, int], int], shares: list[float], surplus: int,
     return roots(groups.parent)
 
 
-@given(st.data())
-def test_against_the_plain_one(data: st.DataObject) -> None:
-    count = data.draw(st.integers(1, 14))
-    share = data.draw(st.sampled_from(SHARES))
-    shares = data.draw(st.lists(share, min_size=count, max_size=count))
-    group = st.integers(0, count - 1)
-    pair = st.tuples(group, group).filter(lambda p: p[0] < p[1])
-    size = data.draw(st.sampled_from([st.integers(0, 2), st.integers(0, 10**9)]))
-    sizes = data.draw(st.dictionaries(pair, size, max_size=40)) if count > 1 else {}
-    surplus, limit = data.draw(st.integers(0, count)), data.draw(st.floats(0, 3))
+@given(st.integers(0, 10**9))
+def test_against_the_plain_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 15))
+    # Shares that tie, that vanish, and that hardly ever meet; sizes that tie, or do not.
+    some = [rng.choice([0, 0, 0.1, 0.2], count), rng.integers(0, 4, count) * 0.1, rng.random(count)]
+    shares = [*some, np.zeros(count)][rng.integers(4)].tolist()
+    most = [2, 10**9][rng.integers(2)]
+    pairs = np.unique(np.sort(rng.integers(0, count, (rng.integers(40), 2))), axis=0).tolist()
+    sizes = {
+        (a, b): int(rng.integers(most + 1)) for a, b in rng.permutation(pairs).tolist() if a < b
+    }
+    surplus, limit = int(rng.integers(count + 1)), 3 * rng.random()
     found = merged(sizes, shares, surplus, limit)
     assert found.tolist() == contracted(sizes, shares, surplus, limit, 0.05)
 
