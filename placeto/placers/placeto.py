@@ -21,7 +21,7 @@ BATCH_SECONDS = 0.5  # of drawn episodes at once, so that a budget or Ctrl-C end
 FIRST_SAMPLES = 4  # before it is known how long one takes
 UPDATES_A_START = 4  # of fine-tuning, from one start
 DISTURBED = 8  # episodes at once
-DISTURBED_SHARE = 3.0  # of the seconds that the updates before took
+DISTURBED_SHARE = 4.0  # of the seconds that the update before took
 
 
 def place_placeto(
@@ -35,9 +35,10 @@ def place_placeto(
     from the best device and from the best placement known, as Placeto's agent does on the graph
     that it places (Addanki et al. 2019, arXiv:1906.08879). Between updates the policy as it is by
     then plays greedy sweeps from the best placement, and from that with a stretch of the groups
-    moved elsewhere, as an iterated local search whose descent is the policy's (Lourenço, Martin &
-    Stützle 2003). A sweep that has begun is ended, whatever the budget. Of many groups, several are
-    placed together, and what is found so is refined; see `few_groups`.
+    moved elsewhere, over these and what is around them: an iterated local search whose descent is
+    the policy's (Lourenço, Martin & Stützle 2003). A sweep that has begun is ended, whatever the
+    budget. Of many groups, several are placed together, and what is found so is refined; see
+    `few_groups`.
 
     Raises `PlacetoError` if there is no such policy.
     """
@@ -120,17 +121,13 @@ def _fine_tune(
                 trainer.start_from(0, few.best if later else single)
                 policy.offer_greedy(few, ready_for(few.problem), few.best)
                 refine(ready_for)
-                # For some seconds, greedy sweeps from the best placement with a stretch moved.
-                share = DISTURBED_SHARE * (few.seconds - before)
-                ready = ready_for(incumbent.problem)  # which is not of that time
-                until = incumbent.seconds + share
-                while incumbent.seconds < until and not incumbent.expired:
-                    starts = policy.disturbed(incumbent.problem, incumbent.best, rng, DISTURBED)
-                    policy.offer_drawn(incumbent, ready, starts, rng, policy.LIKELIEST, later=True)
-                before = few.seconds
-            simulated = few.evaluations - trainer.evaluations
+            simulated, before = few.evaluations - trainer.evaluations, few.seconds
             report = trainer.step((few.seconds - begun) / left)
             few.evaluations = simulated + trainer.evaluations  # those on the way, too
             found.append((few.seconds, report.step_time))
             few.progress(f"placeto: {report.update} updates, best {format_seconds(few.step_time)}")
+            until = incumbent.seconds + DISTURBED_SHARE * (few.seconds - before)
+            ready = ready_for(incumbent.problem)
+            while incumbent.seconds < until and not incumbent.expired:
+                policy.offer_disturbed(incumbent, ready, rng, DISTURBED)
     return found

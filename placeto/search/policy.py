@@ -20,8 +20,9 @@ from placeto.support.arrays import Floats, Ints
 
 MEMORY_PENALTY = 2.0  # s a GiB
 # Of an episode's sweeps, by how much the devices are drawn: 1 as likely as the policy has them.
-ONE_SWEEP, FOUR_SWEEPS, LIKELIEST = (1.0,), (1.0, 0.5, 0.25, 0.0), (0.0,)
-STRETCHES = 20  # of a placement, one of which at most is disturbed
+ONE_SWEEP, FOUR_SWEEPS = (1.0,), (1.0, 0.5, 0.25, 0.0)
+STRETCHES = 60  # of a placement, one of which at most is disturbed
+AROUND = 3  # groups on both sides of a stretch that are gone through with it, for one of its own
 
 ReadyFor = Callable[[PlacementProblem], CompiledPolicy]  # makes a policy ready for a problem
 Refine = Callable[[ReadyFor], None]  # see `few_groups`
@@ -110,29 +111,50 @@ def scattered(problem: PlacementProblem, start: Ints, rng: Generator, samples: i
     return np.stack(starts)
 
 
-def disturbed(problem: PlacementProblem, devices: Ints, rng: Generator, samples: int) -> Ints:
-    """(samples, num_groups) a placement, of which a stretch of the groups is moved elsewhere.
+def offer_disturbed(
+    incumbent: Incumbent, ready: CompiledPolicy, rng: Generator, samples: int
+) -> None:
+    """Offers what greedy sweeps about a stretch of the best placement lead to, moved elsewhere."""
+    starts, part = disturbed(incumbent.problem, incumbent.best, rng, samples)
+    quiet = np.zeros((len(part), samples, incumbent.problem.num_devices))
+    _play(incumbent, ready, starts, quiet, True, part)
 
-    In turn the stretch goes to one device, or its devices change places.
+
+def disturbed(
+    problem: PlacementProblem, devices: Ints, rng: Generator, samples: int
+) -> tuple[Ints, Ints]:
+    """A placement, of which a stretch of the groups is moved elsewhere in several ways.
+
+    In turn it goes to one device, or its devices change places.
+
+    Returns:
+        (samples, num_groups) devices, and the groups of the stretch and of what is around it, in
+        topological order.
     """
     groups, count = problem.num_groups, problem.num_devices
+    length = int(rng.integers(1, max(groups // STRETCHES, 1) + 1))
+    begin = int(rng.integers(groups - length + 1))
+    stretch = problem.group_order[begin : begin + length]
     rows = np.tile(devices, (samples, 1))
     for number, row in enumerate(rows):
-        length = int(rng.integers(1, max(groups // STRETCHES, 1) + 1))
-        begin = int(rng.integers(groups - length + 1))
-        stretch = problem.group_order[begin : begin + length]
         there = rng.permutation(count)[row[stretch]] if number % 2 else int(rng.integers(count))
         row[stretch] = np.where(problem.allowed[stretch, there], there, row[stretch])
-    return rows
+    around = AROUND * length
+    return rows, problem.group_order[max(begin - around, 0) : begin + length + around]
 
 
 def _play(
-    incumbent: Incumbent, ready: CompiledPolicy, starts: Ints, noise: Floats, decided: bool
+    incumbent: Incumbent,
+    ready: CompiledPolicy,
+    starts: Ints,
+    noise: Floats,
+    decided: bool,
+    part: Ints | None = None,
 ) -> Sweeps:
-    """Plays a sweep, and offers the best placements on the way."""
+    """Plays a sweep over all groups or a part, and offers the best placements on the way."""
     played = play(
         incumbent.problem, ready, starts, noise,
-        memory_penalty=MEMORY_PENALTY, decided=decided, remember=False,
+        part=part, memory_penalty=MEMORY_PENALTY, decided=decided, remember=False,
     )  # fmt: skip
     incumbent.offer_many(played.best)
     incumbent.evaluations += played.unreported

@@ -85,6 +85,7 @@ def play(
     noise: Floats,
     *,
     memory_penalty: float,
+    part: Ints | None = None,
     decided: bool = False,
     forced: Ints = NOT_FORCED,
     remember: bool = True,
@@ -96,8 +97,9 @@ def play(
         guide: chooses the devices.
         start: (episodes, num_groups) where the episodes start.
         noise: (steps, episodes, num_devices) what the scores are raised by: 0 to take the most
-            likely device, Gumbel noise to draw one; `steps` is a multiple of `num_groups`.
+            likely device, Gumbel noise to draw one; `steps` is a multiple of the groups.
         memory_penalty: seconds a GiB over a device's memory.
+        part: the groups that it goes through; None for all.
         decided: whether the start is what an earlier sweep left, and not where the first begins.
         forced: (episodes, num_groups) devices that are taken whatever the scores; none if empty.
         remember: whether what was seen is wanted; else those arrays have no steps.
@@ -106,7 +108,8 @@ def play(
         The episodes.
     """
     steps, episodes, num_devices = noise.shape
-    current = np.tile(problem.group_order, steps // problem.num_groups)
+    order = problem.group_order if part is None else part
+    current = np.tile(order, steps // len(order))
     kept = steps if remember else 0
     devices = np.array(start, dtype=np.int64)
     filled = Filled(
