@@ -1,8 +1,12 @@
 import os
 import sys
 
+import numba
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Tests of what is compiled for several threads.
+SEVERAL = "test_batch test_against_reference test_device_features test_vector test_relaxation"
 
 settings.register_profile(
     "ci",
@@ -23,7 +27,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(autouse=True)
-def _same_weights():
-    """Networks begin with the same weights in every run of a test."""
+def _same_weights_and_one_thread(request):
+    """Networks begin alike in every run; threads of two workers of pytest would wait in turn."""
+    several = request.path.stem in SEVERAL.split()
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if several else 1)
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)

@@ -48,11 +48,11 @@ def final_step_time(policy):
     return 1e3 * info["step_time"]
 
 
-def main(seed=0, iterations=60):
+def main(seed=0, iterations=15):
     """Trains an agent, and says what it makes of the problem."""
     torch.set_num_threads(1)  # operations are too small to be shared out
     torch.manual_seed(seed)
-    envs = TransformedEnv(SerialEnv(16, make_env), ActionMask())
+    envs = TransformedEnv(SerialEnv(32, make_env), ActionMask())
     envs.set_seed(seed)
     policy = ObservedPolicy(Placeto2019Shape(num_devices=2, rounds=2, keep=0.0))
     network = Network(policy)  # seen twice, as an actor and as a critic
@@ -66,27 +66,29 @@ def main(seed=0, iterations=60):
     collector = Collector(
         envs,
         actor,
-        frames_per_batch=160,  # 16 episodes of 10 steps, one for each group
-        total_frames=160 * iterations,
+        frames_per_batch=320,  # 32 episodes of 10 steps, one for each group
+        total_frames=320 * iterations,
         auto_register_policy_transforms=True,
     )
     # The network reads graphs one after the other, which vmap cannot.
-    advantage = GAE(gamma=1.0, lmbda=0.95, value_network=critic, deactivate_vmap=True)
-    loss = ClipPPOLoss(actor, critic, entropy_coeff=0.01, normalize_advantage=True)
-    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
+    advantage = GAE(gamma=1.0, lmbda=1.0, value_network=critic, deactivate_vmap=True)
+    loss = ClipPPOLoss(actor, critic, entropy_coeff=0.02, normalize_advantage=True)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=2e-3)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1, 0, iterations)
     print(f"step time of the untrained agent: {final_step_time(policy):.1f} ms")
     for batch in collector:
         with torch.no_grad():
             advantage(batch)
         flat = batch.flatten(0, 1)
-        for _ in range(4):
-            for rows in torch.randperm(len(flat)).chunk(2):
+        for _ in range(6):
+            for rows in torch.randperm(len(flat)).chunk(4):
                 losses = loss(flat[rows])
                 total = losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]
                 optimizer.zero_grad()
                 total.backward()
                 torch.nn.utils.clip_grad_norm_(policy.parameters(), 0.5)
                 optimizer.step()
+        schedule.step()
     collector.shutdown()
     print(f"step time of the trained agent: {final_step_time(policy):.1f} ms")
 

@@ -97,14 +97,10 @@ def test_ends_at_once_where_nothing_is_left_to_choose(problem):
 
 
 def test_the_seed_decides_and_the_number_of_threads_does_not(nmt):
-    threads = numba.get_num_threads()
-    try:
-        runs = []
-        for count, seed in ((1, 3), (threads, 3), (threads, 4)):
-            numba.set_num_threads(count)
-            runs.append(found(nmt, 600, seed))
-    finally:
-        numba.set_num_threads(threads)
+    threads, runs = numba.config.NUMBA_NUM_THREADS, []
+    for count, seed in ((1, 3), (threads, 3), (threads, 4)):
+        numba.set_num_threads(count)
+        runs.append(found(nmt, 600, seed))
     assert runs[0].devices.tolist() == runs[1].devices.tolist()
     assert runs[0].evaluations == runs[1].evaluations
     assert runs[0].devices.tolist() != runs[2].devices.tolist()

@@ -129,7 +129,3 @@ def test_the_number_of_threads_changes_no_bit(threads, monkeypatch):
         weights.append([parameter.tolist() for parameter in trainer.policy.parameters()])
     torch.set_num_threads(before)
     assert weights[0] == weights[1]
-
-
-def comparable(report):
-    return {key: value for key, value in vars(report).items() if key != "steps_per_second"}
