@@ -75,7 +75,7 @@ def final_step_time(model, graph):
     return info["step_time"]
 
 
-def main(seed=0, episodes=480):
+def main(seed=0, episodes=960):
     """Trains on one graph, then places that and another one."""
     torch.set_num_threads(1)  # operations are too small to be shared out
     envs = make_vec_env(lambda: make("nmt"), n_envs=16, seed=seed)
