@@ -5,8 +5,7 @@ import numba
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Tests of what is compiled for several threads.
-SEVERAL = "test_batch test_against_reference test_device_features test_vector test_relaxation"
+OF_THREADS = "test_batch test_against_reference test_device_features test_vector test_relaxation"
 
 settings.register_profile(
     "ci",
@@ -29,7 +28,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.fixture(autouse=True)
 def _same_weights_and_one_thread(request):
     """Networks begin alike in every run; threads of two workers of pytest would wait in turn."""
-    several = request.path.stem in SEVERAL.split()
+    several = request.path.stem in OF_THREADS.split()
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if several else 1)
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)

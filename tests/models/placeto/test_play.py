@@ -56,10 +56,8 @@ def episodes(draw):
 @given(episodes(), st.sampled_from([0.0, PENALTY]), st.integers(0, 99), st.integers(0, 13))
 def test_costs_and_rewards_are_those_of_the_placements_one_by_one(example, penalty, seed, begin):
     problem, start, noise = example
-    sweeps, part = (
-        len(noise) // problem.num_groups,
-        problem.group_order[begin % len(problem.group_order) :],
-    )
+    sweeps = len(noise) // problem.num_groups
+    part = problem.group_order[begin % problem.num_groups :]
     noise = noise[: sweeps * len(part)]
     guide, before = guide_of(problem, drawn_policy(seed)), start.copy()
     played = play(problem, guide, start, noise, memory_penalty=penalty, part=part)
