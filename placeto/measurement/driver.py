@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from placeto.extraction.quiet import import_without_keras
 from placeto.measurement.inputs import with_inputs
 from placeto.measurement.measured import Effort
 from placeto.measurement.parent import Parent
@@ -33,6 +34,7 @@ def main() -> None:
     parent = Parent(sys.argv[1:])
     settings = parent.receive()
     pin(settings["cores"])
+    import_without_keras()
     import tensorflow as tf
 
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)

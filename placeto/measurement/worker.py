@@ -7,6 +7,7 @@ from typing import Any
 
 import psutil
 
+from placeto.extraction.quiet import import_without_keras
 from placeto.measurement.parent import Parent
 from placeto.measurement.tasks import limit_memory, pin, process_config
 from placeto.support.errors import PlacetoError
@@ -17,8 +18,7 @@ def main() -> None:
     parent = Parent(sys.argv[1:])
     settings = parent.receive()
     pin(settings["cores"])
-    import tensorflow  # noqa: F401 (before a port is chosen, so that it is not free for long)
-
+    import_without_keras()  # before a port is chosen, so that it is not free for long
     parent.send({"port": free_port()})
     try:
         server = serve(settings, parent.receive()["cluster"])
