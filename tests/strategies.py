@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem
+
+
+def examples(number: int) -> settings:
+    """So many random problems; a tenth in `make quick`, fifty times as many in `make test-deep`."""
+    usual, these = settings.get_profile("ci").max_examples, settings().max_examples
+    return settings(max_examples=max(number * these // usual, 1))
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import ComputationGraph, PlacetoError, load_graph, save_graph
 from placeto.graph import from_document, to_document
 from placeto.support.files import read_bytes, write_json
-from tests.strategies import graphs
+from tests.strategies import examples, graphs
 
 VALID: dict[str, Any] = {
     "format": "placeto.graph",
@@ -172,7 +172,7 @@ SCALARS = (
 VALUES = SCALARS | st.lists(SCALARS, max_size=4) | st.dictionaries(st.text(max_size=3), SCALARS)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_mutated_documents(data: st.DataObject) -> None:
     document = copy.deepcopy(VALID)
@@ -204,7 +204,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("mutated")
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(compressed=st.booleans(), data=st.data())
 def test_mutated_bytes(folder: Path, compressed: bool, data: st.DataObject) -> None:
     content = bytearray(json.dumps(VALID).encode())

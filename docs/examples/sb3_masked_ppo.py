@@ -23,7 +23,7 @@ def final_step_time(model):
     return 1e3 * info["step_time"]
 
 
-def main(seed=0, episodes=960):
+def main(seed=0, episodes=720):
     """Trains an agent, and says what it makes of the problem."""
     torch.set_num_threads(1)  # operations are too small to be shared out
     envs = make_vec_env("placeto:DevicePlacement-v0", n_envs=32, seed=seed, env_kwargs=PROBLEM)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from placeto import (
     Channel,
@@ -22,6 +22,7 @@ from placeto.bounds.relaxed import mirror, relax
 from placeto.bounds.work import window_bound
 from tests.bounds.brute_force import Enumerated, enumerate_all, enumerated
 from tests.builders import make_cluster, make_graph, make_problem
+from tests.strategies import examples
 
 ROUNDING = 1 + 1e-9
 NO_PAIRS = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
@@ -46,7 +47,7 @@ def independent(fast: list[float], slow: list[float], **params: list[int]) -> Pl
     )
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(every=enumerated())
 def test_no_feasible_placement_beats_the_bound(every: Enumerated) -> None:
     assert lower_bound(every.problem) <= every.least_feasible * ROUNDING
@@ -54,7 +55,7 @@ def test_no_feasible_placement_beats_the_bound(every: Enumerated) -> None:
     assert work_bound(every.problem) <= every.least_feasible * ROUNDING
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(every=enumerated())
 def test_no_feasible_placement_beats_any_part_of_the_bound(every: Enumerated) -> None:
     problem, least = every.problem, every.least_feasible * ROUNDING

@@ -1,15 +1,16 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from placeto import Channel, Cluster, Device, PlacementProblem, simulate
 from placeto.bounds import infeasibility, lower_bound
 from placeto.bounds.memory import fitting_devices, least_memory
 from tests.bounds.brute_force import Enumerated, enumerated
 from tests.builders import make_cluster, make_graph, make_problem
+from tests.strategies import examples
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(every=enumerated())
 def test_infeasibility_is_claimed_only_where_no_placement_fits(every: Enumerated) -> None:
     if infeasibility(every.problem) is not None:

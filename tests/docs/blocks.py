@@ -25,6 +25,7 @@ SHELLS = ("bash", "console", "sh", "shell")
 INCLUDE = re.compile(r'^--8<-- "([^"]+)"\n', re.MULTILINE)
 OUTPUT = "Output"
 ANYTHING = "…"
+QUOTED = re.compile(r"'[^'\n]*'")
 SHELL_ONLY = re.compile(r"[|&;<>$*?~#`()]")
 
 
@@ -109,7 +110,8 @@ class Reader:
     def _shell(self, script: str, where: str) -> str:
         lines = script.replace("\\\n", " ").split("\n")
         lines = [line for line in lines if line.strip()]
-        if all(line.startswith("placeto ") for line in lines) and not SHELL_ONLY.search(script):
+        shell = SHELL_ONLY.search(QUOTED.sub("", script))
+        if all(line.startswith("placeto ") for line in lines) and not shell:
             return "".join(self._placeto(shlex.split(line)[1:], where) for line in lines)
         path = [str(Path(sys.executable).parent), os.environ["PATH"]]
         done = subprocess.run(

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from pathlib import Path
+from functools import partial
 
 import pytest
 
@@ -11,15 +11,13 @@ from placeto.extraction import workers
 from placeto.extraction.families import make_family
 from placeto.extraction.workers import extract_members_with_ray
 from placeto.support.files import read_bytes
-from placeto.support.ray_session import ray_session
 from placeto.zoo.families import Member
 
 MEMBERS = [Member("cifar10", number, f"zoo:none?number={number}", "train") for number in range(5)]
 
 
-def pretend(number):
+def pretend(mark, number):
     """Extracts the number of a member; one dies of the second, the first time."""
-    mark = Path(os.environ["PLACETO_TEST_MARK"])
 
     def extracted(member):
         if member.number == 4:
@@ -37,12 +35,12 @@ def pretend(number):
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("PLACETO_TEST_MARK", str(tmp_path / "mark"))
-    monkeypatch.setattr(workers, "extractor", pretend)
+    monkeypatch.setattr(workers, "extractor", partial(pretend, tmp_path / "mark"))
     (tmp_path / "family").mkdir()
     return tmp_path / "family"
 
 
+@pytest.mark.usefixtures("ray")
 def test_files_are_written_here_as_members_are_done(folder):
     made = []
 
@@ -50,13 +48,12 @@ def test_files_are_written_here_as_members_are_done(folder):
         assert (folder / f"{member.name}.json.gz").exists()
         made.append(member)
 
-    with ray_session(None, 2):
-        extract_members_with_ray(MEMBERS[:4], folder, 2, done, address=None)
-        assert sorted(member.number for member in made) == [0, 1, 2, 3]
-        assert read_bytes(folder / f"{MEMBERS[1].name}.json.gz") == b"survived"
-        assert read_bytes(folder / f"{MEMBERS[3].name}.json.gz") == b"\3"
-        with pytest.raises(PlacetoError, match="no such model"):
-            extract_members_with_ray(MEMBERS[4:], folder, 1, done, address=None)
+    extract_members_with_ray(MEMBERS[:4], folder, 2, done, address=None)
+    assert sorted(member.number for member in made) == [0, 1, 2, 3]
+    assert read_bytes(folder / f"{MEMBERS[1].name}.json.gz") == b"survived"
+    assert read_bytes(folder / f"{MEMBERS[3].name}.json.gz") == b"\3"
+    with pytest.raises(PlacetoError, match="no such model"):
+        extract_members_with_ray(MEMBERS[4:], folder, 1, done, address=None)
 
 
 def test_a_family_is_made_by_what_it_is_told_to(tmp_path):

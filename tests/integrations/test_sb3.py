@@ -1,8 +1,10 @@
 import subprocess
 import sys
 
-# In a process of its own: Stable-Baselines3 loads TensorBoard, and that TensorFlow.
+# In a process of its own: Stable-Baselines3 loads TensorBoard, and that TensorFlow, if it can.
 CODE = """
+import sys
+sys.modules["tensorflow"] = None
 import gymnasium as gym
 import torch
 from stable_baselines3.common.preprocessing import preprocess_obs

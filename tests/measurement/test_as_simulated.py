@@ -126,11 +126,11 @@ def test_memory_of_large_tensors_is_kept(runtime, without, saved, pair):
 
     def pages_a_step(started):
         ends = []
-        for steps in (3, 3, 63):
+        for steps in (3, 3, 23):
             effort = replace(EFFORT, steps=steps)
             assert started.measure(problem, devices, large.runnable, effort).reason == ""
             ends.append(faults(started.process_ids["worker 0"]))
-        return (ends[2] - ends[1] - (ends[1] - ends[0])) / 60
+        return (ends[2] - ends[1] - (ends[1] - ends[0])) / 20
 
     assert pages_a_step(runtime) < 4000
     assert pages_a_step(without) > 12000

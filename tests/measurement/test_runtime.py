@@ -159,12 +159,12 @@ def test_a_placement_that_does_not_fit(saved):
     # One process, so that no other has to start.
     alone = fitted(load_cluster("local-cpu"))
     small = replace(alone.devices[0], memory_bytes=256 * 2**20)
-    step = saved("large?megabytes=2048")
+    step = saved("large?megabytes=512")
     problem = PlacementProblem(step.graph, alone, "papers")
     devices = np.zeros(problem.num_groups, dtype=np.int64)
     with Runtime(replace(alone, devices=(small,))) as runtime:
         full = runtime.measure(problem, devices, step.runnable, SHORT)
-        assert full.reason.startswith("OOM when allocating tensor with shape[2097152,256]")
+        assert full.reason.startswith("OOM when allocating tensor with shape[524288,256]")
         assert "\n" not in full.reason
         assert runtime.process_ids == {}
 

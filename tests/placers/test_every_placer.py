@@ -77,7 +77,7 @@ def test_random_is_the_best_of_a_hundred():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "eft"}, "no placer is called 'eft'; placers: auto"),
+        ({"method": "eft"}, "no placer is called 'eft'; placers: "),
         ({"method": "etf", "budget_seconds": 0}, "budget is 0 seconds"),
         ({"method": "etf", "budget_seconds": float("nan")}, "budget is nan seconds"),
         ({"method": "etf", "seed": -1}, "seed is -1"),

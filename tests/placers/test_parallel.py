@@ -5,20 +5,13 @@ import pytest
 from placeto.envs import generator
 from placeto.placers import place
 from placeto.placers.parallel import Search, place_all
-from placeto.support.ray_session import ray_session
 from tests.cli.conftest import folder, placeto  # noqa: F401
 
 PROBLEMS = [generator.fork(), generator.diamond(), generator.chain()]
 METHODS = ("single", "etf", "heft")
 
 
-@pytest.fixture(scope="module")
-def _ray():
-    with ray_session(None, 2):
-        yield
-
-
-@pytest.mark.usefixtures("_ray")
+@pytest.mark.usefixtures("ray")
 def test_placements_are_those_of_place():
     searches = [Search(problem, method) for problem in PROBLEMS for method in METHODS]
     limited = {"max_evaluations": 50}
@@ -39,7 +32,7 @@ def test_placements_are_those_of_place():
         assert found[number].evaluations == alone.evaluations
 
 
-@pytest.mark.usefixtures("_ray")
+@pytest.mark.usefixtures("ray")
 def test_compare_says_the_same_with_workers(placeto):  # noqa: F811
     argv = ("compare", "fork.json", "--cluster", "duo.yaml", "--grouping", "none", "--json")
     one_by_one = placeto(*argv, "--methods", "single,etf,heft")
@@ -52,7 +45,7 @@ def test_compare_says_the_same_with_workers(placeto):  # noqa: F811
     assert both[0] == both[1]
 
 
-@pytest.mark.usefixtures("_ray")
+@pytest.mark.usefixtures("ray")
 def test_what_is_printed_between_results_is_output(capsys):
     for number, _ in place_all([Search(PROBLEMS[0], "etf")], workers=1):
         print(f"search {number} is over")

@@ -3,18 +3,18 @@
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from placeto import PlacementProblem, load_cluster, load_graph, place
 from placeto.placers import Incumbent
-from tests.strategies import problems
+from tests.strategies import examples, problems
 
 
 def annealed(problem, evaluations):
     return place(problem, "annealing", 1e9, settings={"max_evaluations": evaluations})
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(problem=problems(max_ops=6))
 def test_finds_the_best_of_all_placements_of_a_small_problem(problem):
     devices = [np.flatnonzero(row).tolist() for row in problem.allowed]

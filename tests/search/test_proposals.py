@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto.models.placeto import scoring
@@ -15,7 +15,7 @@ from placeto.simulation.state import OPS, buffers, state_in
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.compiled import advance, begin, from_python, read
 from tests.models.placeto.pairs import drawn_policy, guide_of
-from tests.strategies import allowed_placements, pinned
+from tests.strategies import allowed_placements, examples, pinned
 
 draw_kind = from_python(moves.draw_kind)
 no_opinion = from_python(moves.no_opinion)
@@ -89,7 +89,7 @@ def test_changes_nothing_where_the_policy_sees_no_other_device():
         assert (many == 0).all()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(data=st.data())
 def test_the_policy_is_asked_what_it_is_asked_in_a_sweep(policy, data):
     problem = data.draw(pinned())

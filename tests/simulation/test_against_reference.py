@@ -2,18 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import placeto
 from placeto import ComputationGraph, PlacementProblem, Schedule, simulate
 from placeto.simulation import simulate_many
 from tests.reference import ReferenceTransfer, reference_schedule
-from tests.strategies import large_placed, placed, placements, problems
-
-# With those of the other tests here, more than a thousand random problems in every run.
-EXAMPLES = max(400, settings().max_examples)
-LARGE_EXAMPLES = max(800, settings().max_examples)
+from tests.strategies import examples, large_placed, placed, placements, problems
 
 
 def assert_equals_reference(problem: PlacementProblem, devices: object) -> Schedule:
@@ -40,13 +36,13 @@ def assert_equals_reference(problem: PlacementProblem, devices: object) -> Sched
     return schedule
 
 
-@settings(max_examples=EXAMPLES)
+@examples(400)
 @given(placed())
 def test_random_problems(example: tuple[PlacementProblem, list[int]]) -> None:
     assert_equals_reference(*example)
 
 
-@settings(max_examples=LARGE_EXAMPLES)
+@examples(800)
 @given(large_placed())
 def test_random_problems_of_up_to_200_ops(example: tuple[PlacementProblem, list[int]]) -> None:
     assert_equals_reference(*example)

@@ -1,31 +1,50 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from placeto.cli.compiling import compile_all
+from numba import njit
+
+from placeto.support.beside import done
 
 FIRST = """
 import os
-from placeto.bounds.heads import raise_by_joins
 from placeto.support import beside
-from tests.support.test_beside import compiled
+from tests.support.test_beside import compiled, second
 os.sched_getaffinity = lambda _: range({cores})
 {before}
-beside.compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), raise_by_joins)
+beside.compile_beside("tests.support.test_beside:compile_both", ("first", "second"), second)
 print(len(beside._running), *compiled())
-beside.wait_for("groups")
+beside.wait_for("first")
 print(*compiled())
-beside.wait_for("bounds")
+beside.wait_for("second")
 print(*compiled())
 """
-FUNCTIONS = ("contraction._contract", "heads.raise_by_joins")
+
+
+@njit(cache=True)
+def first(number):
+    return number + 1
+
+
+@njit(cache=True)
+def second(number):
+    return number + 2
+
+
+def compile_both() -> None:
+    first(1)
+    done("first")
+    time.sleep(2)  # so that the other process can look at what is compiled till then
+    second(1)
+    done("second")
 
 
 def compiled() -> list[str]:
-    """Those of two functions that are on disk."""
+    """Those of the two functions that are on disk."""
     kept = Path(os.environ["NUMBA_CACHE_DIR"])
-    return [name for name in FUNCTIONS if any(kept.rglob(f"{name}-*.nbi"))]
+    return [name for name in ("first", "second") if any(kept.rglob(f"test_beside.{name}-*.nbi"))]
 
 
 def said(folder: Path, before: str = "", cores: int = 2, **environment: str) -> list[str]:
@@ -42,9 +61,8 @@ def said(folder: Path, before: str = "", cores: int = 2, **environment: str) -> 
 
 
 def test_stages_are_compiled_where_they_are_waited_for(tmp_path: Path) -> None:
-    groups, bounds = FUNCTIONS
-    assert said(tmp_path) == ["1", groups, f"{groups} {bounds}"]
-    assert said(tmp_path)[0] == f"0 {groups} {bounds}", "what is compiled is not compiled again"
+    assert said(tmp_path) == ["1", "first", "first second"]
+    assert said(tmp_path)[0] == "0 first second", "what is compiled is not compiled again"
 
 
 def test_nothing_is_started_on_one_core_or_in_a_process_that_was_started(tmp_path: Path) -> None:
@@ -58,5 +76,7 @@ def test_a_process_that_fails_is_waited_for_no_longer(tmp_path: Path) -> None:
 
 
 def test_all_that_a_first_placement_has_compiled_beside_it_runs_to_the_end(capsys) -> None:
+    from placeto.cli.compiling import compile_all  # slow to read in, and each process above would
+
     compile_all()
     assert capsys.readouterr().out.split() == ["groups", "bounds"]

@@ -11,7 +11,6 @@ import pytest
 from benchmarks.processes import alive, descendants
 from placeto import PlacetoError
 from placeto.support import ray_session as session
-from placeto.support.ray_session import ray_session
 
 
 @pytest.fixture
@@ -30,11 +29,8 @@ def _impatient(monkeypatch):
 )
 @pytest.mark.usefixtures("_impatient")
 def test_a_wrong_address_is_one_line_at_once(address, says):
-    with (
-        pytest.raises(PlacetoError, match=f"--ray-address {address}: {says}"),
-        ray_session(address, 1),
-    ):
-        pass
+    with pytest.raises(PlacetoError, match=f"--ray-address {address}: {says}"):
+        session._start(session.import_ray(), address, 1)
 
 
 @pytest.mark.usefixtures("_impatient")
@@ -45,11 +41,8 @@ def test_what_listens_and_is_no_ray_is_one_line_at_once():
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            with (
-                pytest.raises(PlacetoError, match=r"nothing at .* answers as Ray does"),
-                ray_session(f"127.0.0.1:{server.server_port}", 1),
-            ):
-                pass
+            with pytest.raises(PlacetoError, match=r"nothing at .* answers as Ray does"):
+                session._start(session.import_ray(), f"127.0.0.1:{server.server_port}", 1)
         finally:
             server.shutdown()
             thread.join()

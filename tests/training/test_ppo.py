@@ -113,7 +113,7 @@ def test_second_epoch_is_the_clipped_objective_written_out():
         torch.testing.assert_close(now - then, ascent, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("toy", TOYS)
 def test_reaches_the_best_placement_from_a_random_start(toy, seed):
     # In fewer updates than REINFORCE, of four gradient steps each.

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from placeto import PlacementProblem, load_cluster, load_graph, simulate
@@ -14,10 +14,10 @@ from placeto.envs.features.pairs import Group, Pair
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.envs.features.observing import observed
 from tests.envs.features.pair_reference import Scene, reference_group, reference_pairs, squashed
-from tests.strategies import GRID, allowed_placements, graphs, groupings, pinned
+from tests.strategies import GRID, allowed_placements, examples, graphs, groupings, pinned
 
 
-@settings(max_examples=max(150, settings().max_examples))
+@examples(150)
 @given(st.data())
 def test_every_column_is_that_of_the_slow_reference(data):
     problem = data.draw(pinned(max_ops=24))

@@ -1,4 +1,3 @@
-import re
 from itertools import pairwise
 
 import numpy as np
@@ -41,10 +40,6 @@ def test_merged_blocks_cover_the_spans_and_lie_apart(gaps):
     assert sum((blocks[:, 1] - blocks[:, 0]) * density) == pytest.approx(
         (spans[:, 1] - spans[:, 0]).sum()
     )
-
-
-def drawn(path):
-    return [tuple(map(int, box)) for box in re.findall(r"M(\d+) 0h(\d+)v1h-\2z", path)]
 
 
 @given(
