@@ -4,13 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import PlacementProblem, load_cluster, load_graph, place, simulate
 from placeto.placers import PLACERS, Incumbent, learned
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.placers.test_every_placer import pinned
+from tests.strategies import examples
 
 AT_ONCE = ["colocrl", "hierarchical"]
 METHODS = [*AT_ONCE, "placeto-2019"]
@@ -22,7 +23,7 @@ def nmt():
 
 
 @given(problem=pinned(), method=st.sampled_from(METHODS))
-@settings(max_examples=30)
+@examples(30)
 def test_pins_and_kernels_are_obeyed(problem, method):
     placement = place(problem, method, budget_seconds=40, clock=itertools.count().__next__)
     assert problem.allowed[np.arange(problem.num_groups), placement.devices].all()

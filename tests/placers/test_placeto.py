@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import PlacetoError, load_cluster, load_graph, simulate
@@ -21,7 +21,7 @@ from placeto.simulation import simulate_many
 from placeto.training import Trainer
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.models.placeto.pairs import drawn_policy
-from tests.strategies import pinned
+from tests.strategies import examples, pinned
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def placed(problem, config, seed=0, budget=1e9, **options):
     return incumbent
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     problem=pinned(max_ops=16), samples=st.integers(0, 3), coarse_groups=st.sampled_from([3, 128])
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import PlacementProblem, load_cluster, load_graph, simulate
@@ -16,7 +16,7 @@ from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.envs.features.observing import observed
 from tests.models.placeto.pairs import drawn_policy, guide_of, gumbel
-from tests.strategies import allowed_placements, pinned
+from tests.strategies import allowed_placements, examples, pinned
 
 PENALTY = 0.5 * GIB  # half a second a byte
 COLUMNS = ("pairs", "groups", "open", "current", "actions", "rewards", "devices", "step_time",
@@ -52,7 +52,7 @@ def episodes(draw):
     return problem, start, noise
 
 
-@settings(max_examples=max(60, settings().max_examples // 2))
+@examples(60)
 @given(episodes(), st.sampled_from([0.0, PENALTY]), st.integers(0, 99), st.integers(0, 13))
 def test_costs_and_rewards_are_those_of_the_placements_one_by_one(example, penalty, seed, begin):
     problem, start, noise = example
@@ -91,7 +91,7 @@ def choices(allowed, rows):
     return [row is not None for row in seen]
 
 
-@settings(max_examples=max(40, settings().max_examples // 2))
+@examples(40)
 @given(episodes(), st.booleans(), st.integers(0, 99))
 def test_what_is_seen_and_what_is_chosen(example, decided, seed):
     problem, start, noise = example
@@ -120,7 +120,7 @@ def test_what_is_seen_and_what_is_chosen(example, decided, seed):
         assert (chosen >= raised.max(axis=1) - 1e-4 * size).all()
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(episodes(), st.data())
 def test_forced_devices_are_taken_whatever_the_scores(example, data):
     problem, start, noise = example
