@@ -57,7 +57,7 @@ class SearchConfig:
     coarse_groups: int | None = COARSE_GROUPS
     coarse_ratio: float = 2.6
     coarse_share: float = 0.5
-    refining_temperature: float = 0.0025
+    refining_temperature: float = 0.001
     exchanges: int = 5
 
     def __post_init__(self) -> None:
