@@ -1,9 +1,10 @@
 """Learned device placement: which device should run each op of a training step."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gymnasium
+
+from placeto.support.late import loaded_late
 
 if TYPE_CHECKING:
     from placeto.cluster import Channel, Cluster, Device, load_cluster, save_cluster
@@ -53,14 +54,7 @@ __all__ = [
     "to_networkx",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            globals()[name] = value = getattr(importlib.import_module(f"placeto.{home}"), name)
-            return value
-    raise AttributeError(f"module 'placeto' has no attribute {name!r}")
-
+__getattr__ = loaded_late(__name__, _HOMES)
 
 gymnasium.register(
     id="DevicePlacement-v0",

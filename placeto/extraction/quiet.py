@@ -30,9 +30,3 @@ def import_tensorflow() -> None:
         raise PlacetoError(
             f"Keras runs on {keras.backend.backend()!r}; extraction needs KERAS_BACKEND=tensorflow"
         )
-
-
-def import_without_keras() -> None:
-    """Imports TensorFlow alone, in two thirds of the time; for a process that needs no Keras."""
-    sys.modules["keras"] = None  # type: ignore[assignment]  # TensorFlow goes on without it
-    import tensorflow  # noqa: F401

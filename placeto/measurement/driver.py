@@ -7,11 +7,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from placeto.extraction.quiet import import_without_keras
 from placeto.measurement.inputs import with_inputs
 from placeto.measurement.measured import Effort
 from placeto.measurement.parent import Parent
-from placeto.measurement.tasks import limit_memory, pin, process_config
+from placeto.measurement.tasks import import_core, limit_memory, pin, process_config
 from placeto.placement.placed_graph import add_control_edges, placed_graph_def
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes
@@ -34,11 +33,14 @@ def main() -> None:
     parent = Parent(sys.argv[1:])
     settings = parent.receive()
     pin(settings["cores"])
-    import_without_keras()
-    import tensorflow as tf
+    import_core()
+    from tensorflow.core.framework.graph_pb2 import GraphDef
+    from tensorflow.python.client.session import Session
+    from tensorflow.python.framework import errors, ops
+    from tensorflow.python.platform import tf_logging
 
-    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
-    tf.compat.v1.disable_eager_execution()
+    tf_logging.set_verbosity(tf_logging.ERROR)
+    ops.disable_eager_execution()
     target = parent.receive()["target"]
     limit_memory(settings["memory_bytes"])
     parent.send({"ready": True})
@@ -49,12 +51,12 @@ def main() -> None:
             key = request["sha256"]
             if key not in graph_defs:
                 graph_defs.clear()  # there may be no memory for two
-                graph_defs[key] = tf.compat.v1.GraphDef.FromString(read_bytes(request["path"]))
+                graph_defs[key] = GraphDef.FromString(read_bytes(request["path"]))
             devices = {op: request["devices"][number] for op, number in request["ops"].items()}
             if target:
                 # Variables live on in the workers after their session, and so does the session of a
                 # driver that was killed.
-                tf.compat.v1.Session.reset(target)
+                Session.reset(target)
             samples, traces = run_steps(
                 placed_graph_def(graph_defs[key], devices),
                 request,
@@ -64,9 +66,9 @@ def main() -> None:
             )
         except PlacetoError as error:
             parent.send({"refused": str(error)})
-        except (tf.errors.OpError, ValueError) as error:
-            message = error.message if isinstance(error, tf.errors.OpError) else str(error)
-            exhausted = isinstance(error, tf.errors.ResourceExhaustedError)
+        except (errors.OpError, ValueError) as error:
+            message = error.message if isinstance(error, errors.OpError) else str(error)
+            exhausted = isinstance(error, errors.ResourceExhaustedError)
             parent.send({"failed": one_line(message), "exhausted": exhausted})
         else:
             parent.send({"samples": samples, "traces": len(traces)}, *traces)
@@ -94,7 +96,10 @@ def run_steps(
     Raises:
         tensorflow.errors.OpError: the placement cannot run.
     """
-    import tensorflow as tf
+    from tensorflow.core.protobuf.config_pb2 import RunMetadata, RunOptions
+    from tensorflow.python.client.session import Session
+    from tensorflow.python.framework.importer import import_graph_def
+    from tensorflow.python.framework.ops import Graph
 
     options = config.graph_options
     options.rewrite_options.disable_meta_optimizer = True
@@ -106,9 +111,9 @@ def run_steps(
     effort = Effort(**request["effort"])
     initializers = [request["initializer"], *with_inputs(graph_def)]
     add_control_edges(graph_def, request["control"])
-    with tf.Graph().as_default() as graph:
-        tf.graph_util.import_graph_def(graph_def, name="")
-        with tf.compat.v1.Session(target, config=config) as session:
+    with Graph().as_default() as graph:
+        import_graph_def(graph_def, name="")
+        with Session(target, config=config) as session:
             say("setting the variables")
             session.run([graph.get_operation_by_name(name) for name in initializers])
             operations = dict.fromkeys(name.split(":")[0] for name in request["roots"])
@@ -124,10 +129,10 @@ def run_steps(
                 step()
                 samples.append(time.perf_counter() - begin)
             say("tracing steps")
-            full = tf.compat.v1.RunOptions(trace_level=tf.compat.v1.RunOptions.FULL_TRACE)
+            full = RunOptions(trace_level=RunOptions.FULL_TRACE)
             traces = []
             for _ in range(request["traces"]):
-                metadata = tf.compat.v1.RunMetadata()
+                metadata = RunMetadata()
                 session.run(wanted, options=full, run_metadata=metadata)
                 traces.append(metadata.SerializeToString())
             return samples, traces

@@ -45,9 +45,10 @@ def with_inputs(graph_def: GraphDef) -> list[str]:
 
 
 def _fill(graph_def: GraphDef, node: NodeDef, placeholder: NodeDef) -> list[str]:
-    import tensorflow as tf
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.framework.tensor_util import make_tensor_proto
 
-    dtype = tf.as_dtype(placeholder.attr["dtype"].type)
+    dtype = dtypes.as_dtype(placeholder.attr["dtype"].type)
     shape = [dim.size for dim in placeholder.attr["shape"].shape.dim]
     node.ClearField("attr")
     node.attr["dtype"].type = dtype.as_datatype_enum
@@ -55,7 +56,7 @@ def _fill(graph_def: GraphDef, node: NodeDef, placeholder: NodeDef) -> list[str]
         # Mostly row numbers of a table, or classes; every table has two.
         value = np.random.default_rng(0).integers(0, 2, shape).astype(dtype.as_numpy_dtype)
         node.op = "Const"
-        node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, dtype))
+        node.attr["value"].tensor.CopyFrom(make_tensor_proto(value, dtype))
         return []
     prefix = f"{_PREFIX}/{node.name}"
 
@@ -65,9 +66,9 @@ def _fill(graph_def: GraphDef, node: NodeDef, placeholder: NodeDef) -> list[str]
             made.attr[key].type = kind.as_datatype_enum
         return made
 
-    size = add("shape", "Const", dtype=tf.int32)
-    size.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(shape, tf.int32, [len(shape)]))
-    normal = add("normal", "RandomStandardNormal", size.name, dtype=dtype, T=tf.int32)
+    size = add("shape", "Const", dtype=dtypes.int32)
+    size.attr["value"].tensor.CopyFrom(make_tensor_proto(shape, dtypes.int32, [len(shape)]))
+    normal = add("normal", "RandomStandardNormal", size.name, dtype=dtype, T=dtypes.int32)
     normal.attr["seed"].i = normal.attr["seed2"].i = 1
     handle = add("variable", "VarHandleOp", dtype=dtype)
     handle.attr["shape"].shape.CopyFrom(placeholder.attr["shape"].shape)

@@ -7,9 +7,8 @@ from typing import Any
 
 import psutil
 
-from placeto.extraction.quiet import import_without_keras
 from placeto.measurement.parent import Parent
-from placeto.measurement.tasks import limit_memory, pin, process_config
+from placeto.measurement.tasks import import_core, limit_memory, pin, process_config
 from placeto.support.errors import PlacetoError
 
 
@@ -18,7 +17,9 @@ def main() -> None:
     parent = Parent(sys.argv[1:])
     settings = parent.receive()
     pin(settings["cores"])
-    import_without_keras()  # before a port is chosen, so that it is not free for long
+    import_core()
+    import tensorflow.python.training.server_lib  # noqa: F401  # so that no port is free for long
+
     parent.send({"port": free_port()})
     try:
         server = serve(settings, parent.receive()["cluster"])
@@ -31,7 +32,7 @@ def main() -> None:
 
 
 def serve(settings: dict[str, Any], cluster: dict[str, list[str]]) -> Any:
-    """A `tf.distribute.Server` that can be reached from this machine only.
+    """A TensorFlow server that can be reached from this machine only.
 
     Args:
         settings: of the task, see `process_config`.
@@ -40,14 +41,15 @@ def serve(settings: dict[str, Any], cluster: dict[str, list[str]]) -> Any:
     Raises:
         PlacetoError: the port cannot be had, or not be kept to the loopback interface.
     """
-    import tensorflow as tf
+    from tensorflow.python.framework.errors import OpError
+    from tensorflow.python.training.server_lib import Server
 
     job, task = settings["job"], settings["number"]
     port = int(cluster[job][task].rpartition(":")[2])
     config = process_config(settings)
     try:
-        server = tf.distribute.Server(cluster, job_name=job, task_index=task, config=config)
-    except tf.errors.OpError as error:
+        server = Server(cluster, job_name=job, task_index=task, config=config)
+    except OpError as error:
         reason = error.message.splitlines()[0]
         raise PlacetoError(f"cannot serve on port {port}: {reason}; is it in use?") from error
     keep_to_loopback(port)
@@ -64,7 +66,7 @@ def free_port() -> int:
 def keep_to_loopback(port: int) -> None:
     """Binds this process' listening sockets of a port to the loopback interface.
 
-    `tf.distribute.Server` listens on every interface, whatever address its cluster has, and has no
+    A TensorFlow server listens on every interface, whatever address its cluster has, and has no
     option against it. From here on the kernel refuses connections that come in by any other.
 
     Raises:

@@ -1,26 +1,20 @@
 """Training any agent: rollouts, REINFORCE, PPO, runs that survive a kill."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from placeto.support.late import loaded_late
 
 if TYPE_CHECKING:
     from placeto.models.stored import load_policy, save_policy
     from placeto.training.run import train
     from placeto.training.trainer import Trainer, UpdateReport
 
-# Loaded when first asked for: torch is slow to import.
-_HOMES = {
-    "Trainer": "training.trainer",
-    "UpdateReport": "training.trainer",
-    "load_policy": "models.stored",
-    "save_policy": "models.stored",
-    "train": "training.run",
+_HOMES = {  # torch is slow to import
+    "models.stored": ("load_policy", "save_policy"),
+    "training.run": ("train",),
+    "training.trainer": ("Trainer", "UpdateReport"),
 }
 
 __all__ = ["Trainer", "UpdateReport", "load_policy", "save_policy", "train"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'placeto.training' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"placeto.{_HOMES[name]}"), name)
+__getattr__ = loaded_late(__name__, _HOMES)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from textwrap import shorten
 from typing import Any
 
@@ -122,12 +123,16 @@ class Trainer:
         if kind.any_cluster:
             # Neighbours in a long list of problems are alike: their gradients would be, too.
             self._turns = np.random.default_rng(config.seed).permutation(len(problems))
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=config.learning_rate)
         self.baselines = Baselines(config)
         self.updates = 0
         self.episodes = 0
         self.evaluations = 0
         self.best = [np.inf] * len(problems)
+
+    @cached_property
+    def optimizer(self) -> torch.optim.Adam:
+        """Made where it is needed: torch reads its compiler in for it, which takes seconds."""
+        return torch.optim.Adam(self.policy.parameters(), lr=self.config.learning_rate)
 
     def step(self, progress: float | None = None) -> UpdateReport:
         """Runs the episodes of one update and takes the gradient step, or steps.

@@ -1,9 +1,11 @@
 import os
+import subprocess
+import sys
 
 import pytest
 
 from placeto import Channel, Cluster, Device
-from placeto.measurement.tasks import tasks_of
+from placeto.measurement.tasks import has_plugins, tasks_of
 from placeto.support.launch import Launch
 
 LOCAL = Launch()
@@ -45,3 +47,15 @@ def test_one_process_without_a_launch():
     device = Device("d", "k", 5, tensorflow="/device:CPU:2", cores=2)
     (task,) = tasks_of(cluster(device, launch=None))
     assert (task.job, task.cores, task.num_cpu_devices) == ("localhost", (2, 3), 3)
+
+
+def test_a_process_of_a_runtime_reads_in_no_more_than_it_needs(tmp_path):
+    code = """import sys; from placeto.measurement import driver, tasks; tasks.import_core()
+from tensorflow.python.client.session import Session
+print(*({"numba", "keras.models", "tensorflow._api", "tensorflow.python"} & {*sys.modules}))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "tensorflow.python\n"
+    # But for devices that only the whole package looks for.
+    assert not has_plugins(tmp_path)
+    (tmp_path / "tensorflow-plugins").mkdir()
+    assert has_plugins(tmp_path)
