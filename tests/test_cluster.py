@@ -179,7 +179,7 @@ def test_shared_channel_serves_every_pair_but_the_diagonal() -> None:
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
 
 
-@examples(200)
+@examples(100)
 @given(st.data())
 def test_mutated_documents(data: st.DataObject) -> None:
     document = copy.deepcopy(yaml.safe_load(data.draw(st.sampled_from([VALID, LAUNCHED]))))
@@ -206,7 +206,7 @@ def test_mutated_documents(data: st.DataObject) -> None:
         assert from_document(to_document(cluster), "here") == cluster
 
 
-@examples(200)
+@examples(100)
 @given(text=st.text() | st.sampled_from(PRESETS), cut=st.integers(0, 400))
 def test_any_text(tmp_path_factory: pytest.TempPathFactory, text: str, cut: int) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"

@@ -172,7 +172,7 @@ SCALARS = (
 VALUES = SCALARS | st.lists(SCALARS, max_size=4) | st.dictionaries(st.text(max_size=3), SCALARS)
 
 
-@examples(300)
+@examples(150)
 @given(st.data())
 def test_mutated_documents(data: st.DataObject) -> None:
     document = copy.deepcopy(VALID)
@@ -204,7 +204,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("mutated")
 
 
-@examples(200)
+@examples(100)
 @given(compressed=st.booleans(), data=st.data())
 def test_mutated_bytes(folder: Path, compressed: bool, data: st.DataObject) -> None:
     content = bytearray(json.dumps(VALID).encode())

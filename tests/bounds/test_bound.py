@@ -47,7 +47,7 @@ def independent(fast: list[float], slow: list[float], **params: list[int]) -> Pl
     )
 
 
-@examples(400)
+@examples(200)
 @given(every=enumerated())
 def test_no_feasible_placement_beats_the_bound(every: Enumerated) -> None:
     assert lower_bound(every.problem) <= every.least_feasible * ROUNDING
@@ -55,7 +55,7 @@ def test_no_feasible_placement_beats_the_bound(every: Enumerated) -> None:
     assert work_bound(every.problem) <= every.least_feasible * ROUNDING
 
 
-@examples(200)
+@examples(100)
 @given(every=enumerated())
 def test_no_feasible_placement_beats_any_part_of_the_bound(every: Enumerated) -> None:
     problem, least = every.problem, every.least_feasible * ROUNDING

@@ -10,7 +10,7 @@ from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import examples
 
 
-@examples(200)
+@examples(100)
 @given(every=enumerated())
 def test_infeasibility_is_claimed_only_where_no_placement_fits(every: Enumerated) -> None:
     if infeasibility(every.problem) is not None:

@@ -17,7 +17,7 @@ def pairs(graph, groups):
     return {(names[p], names[q]) for p, q in zip(*found, strict=True)}
 
 
-@examples(300)
+@examples(150)
 @given(example=st.one_of(placed(30), large_placed(80)))
 def test_whatever_the_placement_the_first_of_a_pair_is_over_when_the_second_starts(example):
     problem, devices = example

@@ -36,17 +36,17 @@ def two_gpus():
 ALL = """
 import runpy, sys
 sys.modules["tensorflow"], paths, sys.argv[1:] = None, sys.argv[1:], []
-for path, _, episodes in (path.partition(":") for path in paths):
-    main = runpy.run_path(path, run_name="" if episodes else "__main__").get("main")
-    if episodes:
-        main(episodes=int(episodes))
+for path, _, fewer in (path.partition(":") for path in paths):
+    main = runpy.run_path(path, run_name="" if fewer else "__main__").get("main")
+    if fewer:
+        exec(f"main({fewer})")
 """
 
 
 def run(*names):
     """What the examples say of agents, in milliseconds: a list of figures for each agent.
 
-    Of one, by `name:episodes`, after fewer episodes than it trains a reader's agent with.
+    Of one, by `name:episodes=10`, after fewer of something than it trains a reader's agent with.
     """
     # Threads that share two cores with other tests' wait for each other most of the time.
     quiet = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TF_ENABLE_ONEDNN_OPTS": "0"}
@@ -73,7 +73,9 @@ def test_problem_is_not_solved_by_luck(two_gpus):
 
 
 def test_gymnasium_alone_single_file_rllib_and_torchrl(two_gpus):
-    said = run("gymnasium_alone.py", "single_file_ppo.py", "rllib_ppo.py", "torchrl_ppo.py")
+    said = run(
+        "gymnasium_alone.py", "single_file_ppo.py", "rllib_ppo.py", "torchrl_ppo.py:iterations=8"
+    )
     # The mean of 64 draws, within three of its standard errors.
     assert said["a random agent"] == [pytest.approx(two_gpus.mean(), abs=3 * two_gpus.std() / 8)]
     assert min(said["the untrained agent"]) > 1.1 * two_gpus.min()
@@ -88,7 +90,7 @@ def test_agents_of_stable_baselines(two_gpus):
     assert len(every) == 3**8
     assert (every < 1.01 * every.min()).mean() < 0.01
     best = [two_gpus.min(), every.min()]
-    said = run("sb3_ppo.py", "sb3_masked_ppo.py", "sb3_any_graph.py:320")
+    said = run("sb3_ppo.py", "sb3_masked_ppo.py", "sb3_any_graph.py:episodes=320")
     assert said["the trained agent"] == pytest.approx(best, rel=2e-4)
     assert all(np.array(said["the untrained agent"]) > 1.1 * np.array(best))
     for graph in ("nmt", "rnnlm"):

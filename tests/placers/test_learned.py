@@ -23,7 +23,7 @@ def nmt():
 
 
 @given(problem=pinned(), method=st.sampled_from(METHODS))
-@examples(30)
+@examples(15)
 def test_pins_and_kernels_are_obeyed(problem, method):
     placement = place(problem, method, budget_seconds=40, clock=itertools.count().__next__)
     assert problem.allowed[np.arange(problem.num_groups), placement.devices].all()

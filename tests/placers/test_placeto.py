@@ -37,7 +37,7 @@ def placed(problem, config, seed=0, budget=1e9, **options):
     return incumbent
 
 
-@examples(40)
+@examples(20)
 @given(
     problem=pinned(max_ops=16), samples=st.integers(0, 3), coarse_groups=st.sampled_from([3, 128])
 )

@@ -14,7 +14,7 @@ def annealed(problem, evaluations):
     return place(problem, "annealing", 1e9, settings={"max_evaluations": evaluations})
 
 
-@examples(50)
+@examples(25)
 @given(problem=problems(max_ops=6))
 def test_finds_the_best_of_all_placements_of_a_small_problem(problem):
     devices = [np.flatnonzero(row).tolist() for row in problem.allowed]

@@ -89,7 +89,7 @@ def test_changes_nothing_where_the_policy_sees_no_other_device():
         assert (many == 0).all()
 
 
-@examples(30)
+@examples(15)
 @given(data=st.data())
 def test_the_policy_is_asked_what_it_is_asked_in_a_sweep(policy, data):
     problem = data.draw(pinned())

@@ -36,13 +36,13 @@ def assert_equals_reference(problem: PlacementProblem, devices: object) -> Sched
     return schedule
 
 
-@examples(400)
+@examples(200)
 @given(placed())
 def test_random_problems(example: tuple[PlacementProblem, list[int]]) -> None:
     assert_equals_reference(*example)
 
 
-@examples(800)
+@examples(400)
 @given(large_placed())
 def test_random_problems_of_up_to_200_ops(example: tuple[PlacementProblem, list[int]]) -> None:
     assert_equals_reference(*example)

@@ -271,7 +271,7 @@ def test_events_are_written_where_ctrl_c_is_not_met(tmp_path, monkeypatch):
 
 
 COMMAND = (
-    *("train", "--graphs", "nmt", "--cluster", "k80x2", "--grouping", "12", "--updates", "60"),
+    *("train", "--graphs", "nmt", "--cluster", "k80x2", "--grouping", "12", "--updates", "40"),
     *("--episodes", "4", "--rounds", "1", "--width", "4", "--checkpoint-every", "1", "-o", "run"),
 )
 
@@ -302,12 +302,12 @@ def wait_for_update(process, folder, update):
 def test_a_command_that_is_killed_and_then_interrupted(tmp_path, monkeypatch):
     """A kill leaves whole files, Ctrl-C a checkpoint; in the end the run is what it is anyway."""
     with start(tmp_path) as process:
-        wait_for_update(process, tmp_path, 15)
+        wait_for_update(process, tmp_path, 5)
         process.kill()
     assert process.returncode == -signal.SIGKILL
     assert_every_file_is_whole(tmp_path / "run")
     with start(tmp_path) as process:
-        wait_for_update(process, tmp_path, 31)
+        wait_for_update(process, tmp_path, 12)
         process.send_signal(signal.SIGINT)
         complaint = process.stderr.read()
     assert process.returncode == 130
@@ -315,7 +315,7 @@ def test_a_command_that_is_killed_and_then_interrupted(tmp_path, monkeypatch):
     assert "interrupted; the same command goes on from the checkpoint in run" in complaint
     assert_every_file_is_whole(tmp_path / "run")
     updates = torch.load(tmp_path / "run" / "trainer.pt", weights_only=True)["updates"]
-    assert 30 <= updates < 60
+    assert 11 <= updates < 40
     (tmp_path / "whole").mkdir()
     for folder in (tmp_path, tmp_path / "whole"):
         monkeypatch.chdir(folder)

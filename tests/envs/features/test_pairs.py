@@ -17,7 +17,7 @@ from tests.envs.features.pair_reference import Scene, reference_group, reference
 from tests.strategies import GRID, allowed_placements, examples, graphs, groupings, pinned
 
 
-@examples(150)
+@examples(75)
 @given(st.data())
 def test_every_column_is_that_of_the_slow_reference(data):
     problem = data.draw(pinned(max_ops=24))

@@ -52,7 +52,7 @@ def episodes(draw):
     return problem, start, noise
 
 
-@examples(60)
+@examples(30)
 @given(episodes(), st.sampled_from([0.0, PENALTY]), st.integers(0, 99), st.integers(0, 13))
 def test_costs_and_rewards_are_those_of_the_placements_one_by_one(example, penalty, seed, begin):
     problem, start, noise = example
@@ -91,7 +91,7 @@ def choices(allowed, rows):
     return [row is not None for row in seen]
 
 
-@examples(40)
+@examples(20)
 @given(episodes(), st.booleans(), st.integers(0, 99))
 def test_what_is_seen_and_what_is_chosen(example, decided, seed):
     problem, start, noise = example
@@ -120,7 +120,7 @@ def test_what_is_seen_and_what_is_chosen(example, decided, seed):
         assert (chosen >= raised.max(axis=1) - 1e-4 * size).all()
 
 
-@examples(50)
+@examples(25)
 @given(episodes(), st.data())
 def test_forced_devices_are_taken_whatever_the_scores(example, data):
     problem, start, noise = example

@@ -88,12 +88,12 @@ def test_a_run_whose_workers_are_killed_is_the_run_without(tmp_path, whole):
 @pytest.mark.usefixtures("ray")
 def test_an_asynchronous_run_whose_processes_are_killed_finds_the_optimum(tmp_path):
     """Controllers and their workers die; each update is made once. The optimum is 30 ms."""
-    config = ColocRLConfig(updates=80, episodes=16, width=8, entropy_bonus=0.1, checkpoint_every=10)
-    watch = killing(tmp_path, at=(20, 50), checkpoint_every=10)
+    config = ColocRLConfig(updates=50, episodes=16, width=8, entropy_bonus=0.1, checkpoint_every=10)
+    watch = killing(tmp_path, at=(15, 30), checkpoint_every=10)
     scheme = Scheme(1, "asynchronous", 2)
     trainer = train_with_workers(TOYS[:1], config, tmp_path, scheme=scheme, watch=watch)
-    assert watch.seen == [*range(1, 81)]
-    assert trainer.episodes == 80 * 16
+    assert watch.seen == [*range(1, 51)]
+    assert trainer.episodes == 50 * 16
     assert trainer.best == [pytest.approx(0.03)]
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [row["update"] for row in rows] == watch.seen
@@ -101,7 +101,7 @@ def test_an_asynchronous_run_whose_processes_are_killed_finds_the_optimum(tmp_pa
     assert max(row["staleness"] for row in rows) > 0
     assert sum(row["step_time"] for row in rows[-5:]) / 5 < 0.033
     with pytest.raises(PlacetoError, match="mode asynchronous, controllers 2, not mode synchr"):
-        train(TOYS[:1], replace(config, updates=81), tmp_path)
+        train(TOYS[:1], replace(config, updates=51), tmp_path)
     assert workers_end()
 
 
