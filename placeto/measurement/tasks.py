@@ -142,9 +142,9 @@ def import_core() -> None:
     Devices that come as plugins are found by the package alone: where there are any, it is
     imported, without Keras.
     """
-    sys.modules["keras"] = None  # type: ignore[assignment]  # TensorFlow goes on without it
     found = importlib.util.find_spec("tensorflow")
     if found is None or found.origin is None or has_plugins(Path(found.origin).parents[1]):
+        sys.modules["keras"] = None  # type: ignore[assignment]  # TensorFlow goes on without it
         import tensorflow  # noqa: F401
     else:
         sys.modules["tensorflow"] = importlib.util.module_from_spec(found)
