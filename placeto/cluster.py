@@ -1,7 +1,7 @@
 """Clusters: devices that run ops, and channels that carry tensors between them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -54,6 +54,36 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Link:
+    """What several channels share, one transfer at a time: a bus, a host's way out to the network.
+
+    Attributes:
+        name: unique in the cluster.
+        bandwidth: bytes a second.
+        latency_seconds: from a byte's start to its arrival.
+    """
+
+    name: str
+    bandwidth: float
+    latency_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class EndCost:
+    """What a transfer costs the device at one of its ends, if it has so many bytes or more.
+
+    Attributes:
+        from_bytes: the least size that this is of.
+        seconds: of any such transfer.
+        seconds_per_byte: of all of its bytes.
+    """
+
+    from_bytes: float
+    seconds: float = 0.0
+    seconds_per_byte: float = 0.0
+
+
+@dataclass(frozen=True)
 class Channel:
     """What carries tensors from some devices to some others, one transfer at a time.
 
@@ -65,15 +95,22 @@ class Channel:
         latency_seconds: from the last byte sent to the tensor's arrival.
         overhead_seconds: how long a transfer holds the channel after its last byte.
         multicast: whether one transfer serves every destination of a tensor.
+        path: the links that a transfer takes, by name. A channel with a path has no figures of its
+            own: in a cluster they are the path's narrowest bandwidth, all its latency, and none.
+        send: what a transfer costs the device that it comes from, by ascending sizes.
+        receive: likewise, the device that it goes to.
     """
 
     name: str
     sources: tuple[str, ...]
     destinations: tuple[str, ...]
-    bandwidth: float
+    bandwidth: float = 0.0
     latency_seconds: float = 0.0
     overhead_seconds: float = 0.0
     multicast: bool = False
+    path: tuple[str, ...] = ()
+    send: tuple[EndCost, ...] = ()
+    receive: tuple[EndCost, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,11 +123,13 @@ class Cluster:
         channels: each ordered pair of different devices is served by exactly one.
         source: where the figures come from.
         launch: the worker processes of real runs; None for one process with all devices.
+        links: what the paths of channels are made of.
 
     Raises:
-        PlacetoError: no device, repeated names, a channel that names an unknown device, a pair
-            that no channel serves or that two serve, a bandwidth of 0, a negative or infinite
-            time, a device that the launch does not have.
+        PlacetoError: no device, repeated names, a channel that names an unknown device or link, a
+            pair that no channel serves or that two serve, a bandwidth of 0, a negative or infinite
+            time, a path beside figures, costs of ends that are not by ascending sizes or are of a
+            multicast channel, a device that the launch does not have.
     """
 
     name: str
@@ -98,6 +137,7 @@ class Cluster:
     channels: tuple[Channel, ...] = ()
     source: str = ""
     launch: Launch | None = None
+    links: tuple[Link, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"cluster {self.name!r}"
@@ -105,23 +145,28 @@ class Cluster:
             raise PlacetoError(f"{where}: has no devices")
         _check_unique([device.name for device in self.devices], f"{where}: device")
         _check_unique([channel.name for channel in self.channels], f"{where}: channel")
+        _check_unique([link.name for link in self.links], f"{where}: link")
         for device in self.devices:
             place = f"{where}: device {device.name!r}"
             _check_finite(device.memory_bytes, f"{place}: memory_bytes")
             _check_finite(device.launch_overhead_seconds, f"{place}: launch_overhead_seconds")
             if device.cores is not None and device.cores < 1:
                 raise PlacetoError(f"{place}: cores is {device.cores}, expected at least 1")
+        for link in self.links:
+            place = f"{where}: link {link.name!r}"
+            _check_finite(link.latency_seconds, f"{place}: latency_seconds")
+            _check_bandwidth(link.bandwidth, place)
+        channels = tuple(self._with_figures(channel) for channel in self.channels)
+        object.__setattr__(self, "channels", channels)
         for channel in self.channels:
             place = f"{where}: channel {channel.name!r}"
             _check_finite(channel.latency_seconds, f"{place}: latency_seconds")
             _check_finite(channel.overhead_seconds, f"{place}: overhead_seconds")
             for name in (*channel.sources, *channel.destinations):
                 self._index(name, place)
-            if not 0 < channel.bandwidth < np.inf:
-                raise PlacetoError(
-                    f"{place}: bandwidth is {channel.bandwidth}, "
-                    "expected a finite number of bytes a second above 0"
-                )
+            _check_bandwidth(channel.bandwidth, place)
+            for end in ("send", "receive"):
+                _check_costs(getattr(channel, end), channel.multicast, f"{place}: {end}")
         missing = np.argwhere(self.channel_between < 0)
         for source, destination in missing[missing[:, 0] != missing[:, 1]]:
             raise PlacetoError(
@@ -173,6 +218,30 @@ class Cluster:
                 between[pair] = number
         return between
 
+    def _with_figures(self, channel: Channel) -> Channel:
+        """The channel, with those of its path if it has one."""
+        if not channel.path:
+            return channel
+        place = f"cluster {self.name!r}: channel {channel.name!r}"
+        links = {link.name: link for link in self.links}
+        for name in channel.path:
+            if name not in links:
+                known = ", ".join(links) or "none"
+                raise PlacetoError(f"{place}: there is no link {name!r}; links: {known}")
+        found = replace(
+            channel,
+            bandwidth=min(links[name].bandwidth for name in channel.path),
+            latency_seconds=sum(links[name].latency_seconds for name in channel.path),
+        )
+        given = channel.bandwidth, channel.latency_seconds
+        if channel.overhead_seconds or (
+            any(given) and given != (found.bandwidth, found.latency_seconds)
+        ):
+            raise PlacetoError(
+                f"{place}: has a path and figures of its own; expected those of its links alone"
+            )
+        return found
+
     def device_index(self, name: str | int) -> int:
         """The number of a device, by name or by number.
 
@@ -210,20 +279,44 @@ class DeviceDocument(Document, forbid_unknown_fields=True):
     cores: Annotated[int, Meta(ge=1)] | None = None
 
 
+class LinkDocument(Document, forbid_unknown_fields=True):
+    """A link of a cluster file, see `Link`."""
+
+    name: str
+    bandwidth: Quantity
+    latency_seconds: Quantity = field(name="latency", default=0)
+
+
+class EndCostDocument(Document, forbid_unknown_fields=True):
+    """A piece of what a transfer costs the device at one of its ends, see `EndCost`."""
+
+    from_bytes: Quantity = field(name="from")
+    seconds: Quantity = 0
+    seconds_per_byte: Quantity = field(name="per_byte", default=0)
+
+
 class ChannelDocument(Document, forbid_unknown_fields=True):
     """A channel of a cluster file, see `Channel`."""
 
     name: str
     sources: tuple[str, ...] = field(name="from")
     destinations: tuple[str, ...] = field(name="to")
-    bandwidth: Quantity
+    bandwidth: Quantity = 0
     latency_seconds: Quantity = field(name="latency", default=0)
     overhead_seconds: Quantity = field(name="overhead", default=0)
     multicast: bool = False
+    path: tuple[str, ...] = ()
+    send: tuple[EndCostDocument, ...] = ()
+    receive: tuple[EndCostDocument, ...] = ()
 
 
-_TIMES = ("launch_overhead_seconds", "latency_seconds", "overhead_seconds")
-_UNITS = {"memory_bytes": "bytes", "bandwidth": "bytes/second", **dict.fromkeys(_TIMES, "seconds")}
+_TIMES = (
+    "launch_overhead_seconds", "latency_seconds", "overhead_seconds", "seconds", "seconds_per_byte",
+)  # fmt: skip
+_SIZES = ("memory_bytes", "from_bytes")
+_UNITS = {
+    **dict.fromkeys(_SIZES, "bytes"), "bandwidth": "bytes/second", **dict.fromkeys(_TIMES, "seconds"),
+}  # fmt: skip
 
 
 class ClusterDocument(Document, forbid_unknown_fields=True):
@@ -231,6 +324,7 @@ class ClusterDocument(Document, forbid_unknown_fields=True):
 
     name: str
     devices: list[DeviceDocument]
+    links: list[LinkDocument] | None = None
     channels: list[ChannelDocument] | None = None
     source: str = ""
     launch: str | dict[str, list[str]] | None = None
@@ -276,14 +370,26 @@ def to_document(cluster: Cluster) -> dict[str, Any]:
     document = {"name": cluster.name, "source": cluster.source}
     if cluster.launch is not None:
         document["launch"] = launch_document(cluster.launch)
-    return document | {
-        "devices": [_entry(DeviceDocument, device) for device in cluster.devices],
-        "channels": [_entry(ChannelDocument, channel) for channel in cluster.channels],
-    }
+    document["devices"] = [_entry(DeviceDocument, device) for device in cluster.devices]
+    if cluster.links:
+        document["links"] = [_entry(LinkDocument, link) for link in cluster.links]
+    document["channels"] = [_channel_entry(channel) for channel in cluster.channels]
+    return document
 
 
-def _entry(kind: type[Document], value: Device | Channel) -> dict[str, Any]:
-    """A device or a channel as a cluster file has it, without what is None."""
+def _channel_entry(channel: Channel) -> dict[str, Any]:
+    entry = _entry(ChannelDocument, channel)
+    if channel.path:
+        entry = {
+            key: entry[key] for key in entry if key not in ("bandwidth", "latency", "overhead")
+        }
+    for end in ("send", "receive"):
+        entry[end] = [_entry(EndCostDocument, cost) for cost in getattr(channel, end)]
+    return {key: value for key, value in entry.items() if value != []}
+
+
+def _entry(kind: type[Document], value: object) -> dict[str, Any]:
+    """A device, a link or a channel as a cluster file has it, without what is None."""
     values = [getattr(value, name) for name in kind.__struct_fields__]
     pairs = zip(kind.__struct_encode_fields__, values, strict=True)
     return {key: list(v) if isinstance(v, tuple) else v for key, v in pairs if v is not None}
@@ -297,10 +403,11 @@ def from_document(document: Any, where: str) -> Cluster:
     """
     read = from_value(document, ClusterDocument, where)
     devices = _read(Device, read.devices, f"{where}: devices")
+    links = _read(Link, read.links or (), f"{where}: links")
     channels = _read(Channel, read.channels or (), f"{where}: channels")
     launch = read_launch(read.launch, f"{where}: launch")
     try:
-        return Cluster(read.name, devices, channels, read.source, launch)
+        return Cluster(read.name, devices, channels, read.source, launch, links)
     except PlacetoError as error:
         raise PlacetoError(f"{where}: {error}") from error
 
@@ -311,6 +418,8 @@ def _read(kind: Callable[..., _T], entries: Sequence[Document], where: str) -> t
     for index, entry in enumerate(entries):
         place, values = f"{where}[{index}]", asdict(entry)
         for name, key in zip(list(values), entry.__struct_encode_fields__, strict=True):
+            if name in ("send", "receive"):
+                values[name] = _read(EndCost, getattr(entry, name), f"{place}: {key}")
             if name in _UNITS:
                 values[name] = parse_quantity(values[name], _UNITS[name], f"{place}: {key}")
             if name == "memory_bytes":
@@ -327,6 +436,26 @@ def _read(kind: Callable[..., _T], entries: Sequence[Document], where: str) -> t
 def _check_finite(value: float, where: str) -> None:
     if not 0 <= value < np.inf:
         raise PlacetoError(f"{where} is {value}, expected a finite number from 0")
+
+
+def _check_bandwidth(value: float, where: str) -> None:
+    if not 0 < value < np.inf:
+        raise PlacetoError(
+            f"{where}: bandwidth is {value}, expected a finite number of bytes a second above 0"
+        )
+
+
+def _check_costs(costs: Sequence[EndCost], multicast: bool, where: str) -> None:
+    if costs and multicast:
+        raise PlacetoError(f"{where}: a multicast channel costs its ends nothing")
+    for before, cost in zip((None, *costs), costs, strict=False):
+        for name in ("from_bytes", "seconds", "seconds_per_byte"):
+            _check_finite(getattr(cost, name), f"{where}: {name}")
+        if before is not None and cost.from_bytes <= before.from_bytes:
+            raise PlacetoError(
+                f"{where}: sizes go from {before.from_bytes:g} to {cost.from_bytes:g} bytes, "
+                "expected ascending ones"
+            )
 
 
 def _check_unique(names: Sequence[str], where: str) -> None:

@@ -27,6 +27,11 @@ class ClusterArrays(NamedTuple):
     latency: Floats  # (num_channels,) s
     overhead: Floats  # (num_channels,) s
     multicast: Bools  # (num_channels,)
+    path_start: Ints  # (num_channels + 1,) compressed rows of
+    path: Ints  # links, of each channel that has a path; empty if a transfer is always one part
+    links: Floats  # (num_links, 2) bytes/s, and s of latency
+    cost_start: Ints  # (2 num_channels + 1,) compressed rows, for sending and receiving in turn, of
+    costs: Floats  # (num_costs, 3) from how many bytes, s, and s a byte
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +216,18 @@ class PlacementProblem:
         figures = [(c.bandwidth, c.latency_seconds, c.overhead_seconds) for c in cluster.channels]
         bandwidth, latency, overhead = np.array(figures, dtype=float).reshape(-1, 3).T.copy()
         multicast = np.array([channel.multicast for channel in cluster.channels], dtype=bool)
-        return ClusterArrays(held, cluster.channel_between, bandwidth, latency, overhead, multicast)
+        number = {link.name: index for index, link in enumerate(cluster.links)}
+        paths = [[number[name] for name in channel.path] for channel in cluster.channels]
+        costs = [end for channel in cluster.channels for end in (channel.send, channel.receive)]
+        rows = [(c.from_bytes, c.seconds, c.seconds_per_byte) for end in costs for c in end]
+        return ClusterArrays(
+            held, cluster.channel_between, bandwidth, latency, overhead, multicast,
+            path_start=np.cumsum([0, *map(len, paths)]),
+            path=np.array([link for path in paths for link in path], dtype=np.int64),
+            links=np.array([(k.bandwidth, k.latency_seconds) for k in cluster.links]).reshape(-1, 2),
+            cost_start=np.cumsum([0, *map(len, costs)]),
+            costs=np.array(rows, dtype=float).reshape(-1, 3),
+        )  # fmt: skip
 
     @cached_property
     def memory_limit(self) -> Ints:

@@ -1,14 +1,16 @@
-"""Semantics version 1 of the simulator, written a second time: plain Python, slow, no numba.
+"""The semantics of the simulator, written a second time: plain Python, slow, no numba.
 
 It shares nothing with `placeto.simulation` but the text of the semantics. Peak memory is worked out
 from the finished schedule, as half-open intervals [start, end) on each device.
 """
 
 import heapq
+import itertools
 import math
 from dataclasses import dataclass
 
 from placeto import Cluster, ComputationGraph
+from placeto.cluster import EndCost
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,14 @@ def reference_schedule(
     transfers: set[ReferenceTransfer] = set()
     ready: dict[int, list[tuple[float, int]]] = {d: [] for d in range(cluster.num_devices)}
     device_free = dict.fromkeys(ready, 0.0)
-    # A request: (instant, lowest consumer that waits, tensor, devices it goes to).
-    requests: dict[int, list[tuple[float, int, int, frozenset[int]]]] = {
-        channel: [] for channel in range(len(cluster.channels))
-    }
-    channel_free = dict.fromkeys(requests, 0.0)
+    # Of devices and links by what they are: parts of transfers that wait, and from when it is free.
+    waiting: dict[tuple[str, int], list[tuple[float, int, int, int, Chain]]] = {}
+    link_free: dict[tuple[str, int], float] = {}
     ends: list[tuple[float, int, int]] = []  # (instant, op, -1)
     arrivals: list[tuple[float, int, frozenset[int]]] = []
-    alarms: list[float] = [0.0]  # instants at which a device or a channel may become free
+    coming: list[tuple[float, int, int, Chain]] = []  # parts that will be queued
+    alarms: list[float] = [0.0]  # instants at which a device or a link may become free
+    count = itertools.count()
 
     def present(tensor: int, device: int, now: float) -> None:
         for op in consumers[tensor]:
@@ -71,14 +73,40 @@ def reference_schedule(
                 if not absent[op]:
                     heapq.heappush(ready[device], (now, op))
 
+    def queue(chain: Chain, since: float) -> None:
+        key = (since, chain.lowest, chain.tensor, next(count), chain)
+        heapq.heappush(waiting.setdefault(chain.parts[chain.at].resource, []), key)
+
+    def begin(chain: Chain, now: float) -> float:
+        """Starts the part whose turn it is; when its resource is free again."""
+        part = chain.parts[chain.at]
+        left = now + part.seconds
+        if chain.at == 0:
+            chain.start = now
+        chain.sent = max(left, chain.done)
+        chain.done = chain.sent + part.latency
+        chain.at += 1
+        if chain.at < len(chain.parts):
+            heapq.heappush(coming, (now + part.latency, next(count), 0, chain))
+        else:
+            heapq.heappush(arrivals, (chain.done, chain.tensor, chain.bound))
+            transfers.add(
+                ReferenceTransfer(
+                    chain.tensor, chain.channel, chain.bound, chain.request, chain.start,
+                    chain.sent, chain.done,
+                )
+            )  # fmt: skip
+        free = left + part.overhead
+        if free > now:
+            heapq.heappush(alarms, free)
+        return free
+
     for op in range(graph.num_ops):
         if not absent[op]:
             heapq.heappush(ready[device_of[op]], (0.0, op))
 
-    while ends or arrivals or alarms:
-        now = min(queue[0][0] for queue in (ends, arrivals) if queue) if ends or arrivals else None
-        if alarms and (now is None or alarms[0] < now):
-            now = alarms[0]
+    while ends or arrivals or coming or alarms:
+        now = min([*alarms[:1], *(some[0] for some in (*ends[:1], *arrivals[:1], *coming[:1]))])
         while alarms and alarms[0] == now:
             heapq.heappop(alarms)
         while True:
@@ -90,30 +118,33 @@ def reference_schedule(
                     elsewhere = {device_of[c] for c in consumers[tensor]} - {here}
                     for channel, bound in bundles(cluster, here, elsewhere):
                         lowest = min(c for c in consumers[tensor] if device_of[c] in bound)
-                        heapq.heappush(requests[channel], (now, lowest, tensor, bound))
+                        parts = parts_of(cluster, channel, here, bound, sizes[tensor])
+                        queue(Chain(tensor, channel, bound, lowest, now, parts), now)
             while arrivals and arrivals[0][0] == now:
                 _, tensor, bound = heapq.heappop(arrivals)
                 for device in bound:
                     present(tensor, device, now)
-            for channel, waiting in requests.items():
-                link = cluster.channels[channel]
-                while waiting and channel_free[channel] <= now:
-                    request, _, tensor, bound = heapq.heappop(waiting)
-                    sent = now + sizes[tensor] / link.bandwidth
-                    arrival = sent + link.latency_seconds
-                    channel_free[channel] = sent + link.overhead_seconds
-                    heapq.heappush(arrivals, (arrival, tensor, bound))
-                    if channel_free[channel] > now:
-                        heapq.heappush(alarms, channel_free[channel])
-                    transfers.add(
-                        ReferenceTransfer(tensor, channel, bound, request, now, sent, arrival)
-                    )
-            if arrivals and arrivals[0][0] == now:
+            while coming and coming[0][0] == now:
+                queue(heapq.heappop(coming)[-1], now)
+            links = sorted(
+                name for name, some in waiting.items()
+                if some and name[0] == "link" and link_free.get(name, 0.0) <= now
+            )  # fmt: skip
+            if links:
+                link_free[links[0]] = begin(heapq.heappop(waiting[links[0]])[-1], now)
+            if links or (arrivals and arrivals[0][0] == now) or (coming and coming[0][0] == now):
                 continue
-            idle = [d for d in ready if ready[d] and device_free[d] <= now]
+            idle = [
+                d for d in ready
+                if (ready[d] or waiting.get(("device", d))) and device_free[d] <= now
+            ]  # fmt: skip
             if not idle:
                 break
             device = min(idle)
+            if waiting.get(("device", device)):
+                chain = heapq.heappop(waiting["device", device])[-1]
+                device_free[device] = begin(chain, now)
+                continue
             _, op = heapq.heappop(ready[device])
             start[op], finish[op] = now, now + seconds[op]
             device_free[device] = finish[op]
@@ -138,6 +169,61 @@ def reference_schedule(
             used <= device.memory_bytes for used, device in zip(peak, cluster.devices, strict=True)
         ),
     )
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a transfer is on one resource."""
+
+    resource: tuple[str, int]
+    seconds: float
+    latency: float = 0.0
+    overhead: float = 0.0
+
+
+@dataclass
+class Chain:
+    """A transfer on its way: the parts before `at` have started."""
+
+    tensor: int
+    channel: int
+    bound: frozenset[int]
+    lowest: int
+    request: float
+    parts: list[Part]
+    at: int = 0
+    start: float = 0.0
+    sent: float = 0.0
+    done: float = 0.0
+
+
+def parts_of(
+    cluster: Cluster, number: int, source: int, bound: frozenset[int], size: int
+) -> list[Part]:
+    """Send, the links, receive; an end that costs nothing is left out."""
+    channel = cluster.channels[number]
+    send = end_seconds(channel.send, size)
+    parts = [Part(("device", source), send)] if send else []
+    for name in channel.path:
+        index, link = next((i, k) for i, k in enumerate(cluster.links) if k.name == name)
+        resource = ("link", len(cluster.channels) + index)
+        parts.append(Part(resource, size / link.bandwidth, link.latency_seconds))
+    if not channel.path:
+        took = size / channel.bandwidth
+        parts.append(
+            Part(("link", number), took, channel.latency_seconds, channel.overhead_seconds)
+        )
+    receive = end_seconds(channel.receive, size)
+    return [*parts, Part(("device", min(bound)), receive)] if receive else parts
+
+
+def end_seconds(costs: tuple[EndCost, ...], size: int) -> float:
+    """What a transfer costs an end: by the last piece that is of its size."""
+    found = 0.0
+    for cost in costs:
+        if size >= cost.from_bytes:
+            found = cost.seconds + cost.seconds_per_byte * size
+    return found
 
 
 def bundles(

@@ -5,7 +5,8 @@ that hardly ever meet.
 """
 
 import random
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem
+from placeto.cluster import EndCost, Link
 
 
 def examples(number: int) -> settings:
@@ -153,13 +155,45 @@ def clusters(draw: st.DrawFn, scale: Scale = GRID, max_devices: int = 4) -> Clus
 
 
 @st.composite
+def clusters_of_links(draw: st.DrawFn, scale: Scale = GRID) -> Cluster:
+    """Random clusters with paths over shared links, and with ends that transfers keep."""
+    cluster = draw(clusters(scale))
+    links = tuple(
+        Link(f"l{index}", draw(scale.bandwidth), draw(scale.delay))
+        for index in range(draw(st.integers(0, 3)))
+    )
+
+    def costs() -> tuple[EndCost, ...]:
+        sizes = sorted(draw(st.sets(st.sampled_from([0, 1, 2, 10**6]), max_size=2)))
+        per_byte = st.just(0.0) | scale.bandwidth.map(lambda bandwidth: 1 / bandwidth)
+        return tuple(EndCost(size, draw(scale.seconds), draw(per_byte)) for size in sizes)
+
+    channels = []
+    for channel in cluster.channels:
+        names = [link.name for link in links]
+        path = draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if links else []
+        if path:
+            channel = Channel(
+                channel.name, channel.sources, channel.destinations,
+                multicast=channel.multicast, path=tuple(path),
+            )  # fmt: skip
+        if not channel.multicast:
+            channel = replace(channel, send=costs(), receive=costs())
+        channels.append(channel)
+    return Cluster("random", cluster.devices, tuple(channels), links=links)
+
+
+@st.composite
 def problems(
-    draw: st.DrawFn, max_ops: int = 60, scales: st.SearchStrategy[Scale] = SCALES
+    draw: st.DrawFn,
+    max_ops: int = 60,
+    scales: st.SearchStrategy[Scale] = SCALES,
+    made: Callable[[Scale], st.SearchStrategy[Cluster]] = clusters,
 ) -> PlacementProblem:
     """Random problems, under any kind of grouping."""
     scale = draw(scales)
     graph = draw(graphs(scale, max_ops))
-    cluster = draw(clusters(scale))
+    cluster = draw(made(scale))
     grouping: Any = draw(st.sampled_from(["none", "none", "papers", "auto", 5, "array"]))
     if grouping == "array":
         grouping = draw(groupings(graph))

@@ -18,50 +18,12 @@ import numba
 import numpy as np
 from numba import types
 
-from placeto.simulation.queues import ReadyQueues, hand_over, heap_rest, next_transfer, request
-from placeto.simulation.records import Devices, Links, Ops, Slots
+from placeto.simulation.parts import _advance_in_parts
+from placeto.simulation.queues import hand_over, heap_rest, next_transfer, request
 from placeto.simulation.state import GROUPS, OPS, STATE, Compiled, State
-from placeto.support.arrays import Int32s
-from placeto.support.heaps import allocation_free, expanded, pop, push, u
+from placeto.simulation.transitions import arrive, finish_in_group
+from placeto.support.heaps import allocation_free, pop, push, u
 from placeto.support.jit import address_of, call_at
-
-
-@expanded
-def arrive(devices: Devices, device: int, now: float) -> tuple[int, bool]:
-    """Takes a device to its next instant: how many ops finish there, and whether it is free."""
-    d = devices[u(device)]
-    finished = 1 if d.running >= 0 else 0
-    if finished == 1 and d.free > now:
-        d.next_time = d.free
-        return finished, False
-    d.next_time = np.inf
-    return finished, True
-
-
-Fields = tuple[Ops, Int32s, Links, Slots, Int32s, Int32s]
-"""`ops`, `held`, `links`, `slots`, `local` and `missing`."""
-
-
-@expanded
-def finish_in_group(
-    fields: Fields, num_slots: int, queues: ReadyQueues, device: int, op: int, now: float
-) -> None:
-    """Frees what an op held, and hands its outputs to its group."""
-    ops, held, links, slots, local, missing = fields
-    devices, _, _ = queues
-    own, following = ops[u(op)], ops[u(op + 1)]
-    # Temporary memory, and inputs that nobody else needs.
-    freed = own.frees
-    for entry in range(own.held, following.held):
-        number = held[u(entry)]
-        if number >= num_slots:
-            number = links[u(number - num_slots)].slot
-        slot = slots[u(number)]
-        slot.left -= 1
-        if slot.left == 0:
-            freed += slot.bytes
-    devices[u(device)].memory -= freed
-    hand_over(queues, missing, local, own.local, following.local, device, now)
 
 
 @allocation_free
@@ -72,7 +34,8 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:
 
 def with_kernel(c: Compiled) -> Compiled:
     """The compiled problem with the address of the code that `advance` calls in this process."""
-    address = address_of(_advance, numba.typeof(c), STATE, types.int64, types.int64)
+    run = _advance_in_parts if len(c.path) or len(c.costs) else _advance
+    address = address_of(run, numba.typeof(c), STATE, types.int64, types.int64)
     return c._replace(kernel=address)
 
 
@@ -94,12 +57,13 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     (
         ops, op_seconds, device_kind, _, local, held, c_slots, crossings, bundles, bundled,
-        sources, _, launch_overhead, channel_between, bandwidth, latency, overhead, multicast, _,
+        sources, _, launch_overhead, channel_between, bandwidth, latency, overhead, multicast,
+        _, _, _, _, _, _,
     ) = c  # fmt: skip
     (
         device_of, status, devices, missing, links, source_next, ready, waiting_ops, copy_at, done,
         channels, stirred, copies, transfers, waiting, event_codes, event_times, slots,
-        group_start, op_start, source_start,
+        group_start, op_start, source_start, _,
     ) = s  # fmt: skip
     queues = (devices, ready, waiting_ops)
     num_devices = len(device_kind)

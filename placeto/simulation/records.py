@@ -95,6 +95,13 @@ TRANSFER = _record(
     ("copy", _SHORT),  # first one
     ("sender", _SHORT),  # device
 )
+PART = _record(
+    ("asked", _REAL),  # when the transfer was requested
+    ("began", _REAL),  # when its first part started, or -1
+    ("sent", _REAL),  # when its last byte has left the last part that has started
+    ("done", _REAL),  # when that part is over
+    ("at", _LONG),  # the next part: -1 to send, then the links, to receive, and arrived
+)
 WAITING = _record(
     ("since", _REAL),
     ("first", _SHORT),  # key
@@ -115,4 +122,5 @@ Channels = Annotated[NDArray[Any], CHANNEL]
 Links = Annotated[NDArray[Any], LINK]
 Copies = Annotated[NDArray[Any], COPY]
 Transfers = Annotated[NDArray[Any], TRANSFER]
+Parts = Annotated[NDArray[Any], PART]
 Waiting = Annotated[NDArray[Any], WAITING]

@@ -71,6 +71,10 @@ def _transfers(problem: PlacementProblem, c: Compiled, s: State) -> Transfers:
     while (some := np.flatnonzero(copy >= 0)).size:
         destinations[some, s.copies["device"][copy[some]]] = True
         copy = np.where(copy >= 0, s.copies["next"][copy], -1)
+    if len(s.parts):
+        parts = s.parts[:count]
+        times = (parts[name].copy() for name in ("asked", "began", "sent", "done"))
+        return Transfers(tensor, channel, destinations, *times)
     request, start = waiting["since"].copy(), made["sent"].copy()
     sent = start + problem.graph.tensor_bytes[tensor] / c.bandwidth[channel]
     arrival = sent + c.latency[channel]

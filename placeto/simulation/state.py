@@ -19,6 +19,7 @@ from placeto.simulation.records import (
     Devices,
     Links,
     Ops,
+    Parts,
     Slots,
     Sources,
     Status,
@@ -63,6 +64,11 @@ class Compiled(NamedTuple):
     latency: Floats  # (num_channels,) s
     overhead: Floats  # (num_channels,) s
     multicast: Bools  # (num_channels,)
+    path_start: Ints  # (num_channels + 1,) of `path`
+    path: Ints  # links
+    links: Floats  # (num_links, 2) bytes/s, s of latency
+    cost_start: Ints  # (2 num_channels + 1,) of `costs`: to send, to receive
+    costs: Floats  # (num_costs, 3) from how many bytes, s, s/byte
     kernel: int  # where the compiled kernel is in this process
 
 
@@ -103,17 +109,18 @@ class State(NamedTuple):
     waiting_ops: Waiting  # (num_kept,) all since the same: the heaps of ops are of one instant
     copy_at: Int32s  # (num_devices,) of the tensor at hand: its copy there, or -1
     done: Int32s  # (num_devices,) devices whose op finishes at the instant
-    channels: Channels  # (num_channels,)
-    stirred: Int32s  # (num_channels,) channels that may start a transfer
+    channels: Channels  # (num_queues,) of channels; and of links and devices, if there are parts
+    stirred: Int32s  # (num_queues,) channels or links that may start a transfer
     copies: Copies  # (num_bundles,)
     transfers: Transfers  # (num_bundles,)
     waiting: Waiting  # (num_bundles,) transfers; keys: lowest consumer, tensor of the graph
-    event_codes: Int32s  # (num_bundles + num_channels,) transfer that arrives; or ~channel
-    event_times: Floats  # (num_bundles + num_channels,) s
+    event_codes: Int32s  # (num_bundles + num_queues,) transfer that arrives; or ~channel
+    event_times: Floats  # (num_bundles + num_queues,) s
     slots: Slots  # (num_slots + num_bundles,)
     group_start: Floats  # (num_groups,) s, first start of an op that takes time; 0 if none does
     op_start: Floats  # (num_kept,) s; written if the schedule is wanted
     source_start: Floats  # (num_sources,) s; likewise
+    parts: Parts  # (num_bundles,) transfers; none if each is one part
 
 
 def _element(hint: Any) -> np.dtype[Any]:
@@ -132,12 +139,16 @@ _carve, STATE = _LAYOUT.carve, _LAYOUT.kind
 @inner(cache=True)
 def lengths(c: Compiled) -> tuple[int, ...]:
     """How long the arrays of a state are."""
-    kept, devices, channels = len(c.missing), len(c.device_kind), len(c.bandwidth)
+    kept, devices, queues = len(c.missing), len(c.device_kind), len(c.bandwidth)
     groups, sources, bundles = len(c.group_bytes), len(c.sources), len(c.bundles) - 1
+    parts = 0
+    if len(c.path) + len(c.costs) > 0:
+        queues += len(c.links) + devices
+        parts = bundles
     return (
         groups, 1, devices, kept, bundles, sources, devices * kept, kept, devices, devices,
-        channels, channels, bundles, bundles, bundles, bundles + channels, bundles + channels,
-        len(c.slots) + bundles, groups, kept, sources,
+        queues, queues, bundles, bundles, bundles, bundles + queues, bundles + queues,
+        len(c.slots) + bundles, groups, kept, sources, parts,
     )  # fmt: skip
 
 

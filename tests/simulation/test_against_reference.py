@@ -9,7 +9,14 @@ import placeto
 from placeto import ComputationGraph, PlacementProblem, Schedule, simulate
 from placeto.simulation import simulate_many
 from tests.reference import ReferenceTransfer, reference_schedule
-from tests.strategies import examples, large_placed, placed, placements, problems
+from tests.strategies import (
+    clusters_of_links,
+    examples,
+    large_placed,
+    placed,
+    placements,
+    problems,
+)
 
 
 def assert_equals_reference(problem: PlacementProblem, devices: object) -> Schedule:
@@ -46,6 +53,13 @@ def test_random_problems(example: tuple[PlacementProblem, list[int]]) -> None:
 @given(large_placed())
 def test_random_problems_of_up_to_200_ops(example: tuple[PlacementProblem, list[int]]) -> None:
     assert_equals_reference(*example)
+
+
+@examples(400)
+@given(st.data())
+def test_transfers_of_several_parts(data: st.DataObject) -> None:
+    problem = data.draw(problems(made=clusters_of_links))
+    assert_equals_reference(problem, data.draw(placements(problem)))
 
 
 @given(st.data())

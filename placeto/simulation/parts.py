@@ -1,0 +1,340 @@
+"""The simulation kernel for transfers of several parts: semantics version 2, compiled.
+
+A transfer is a chain of parts, each on a resource that does one thing at a time: it may keep the
+device that sends, takes the links of its channel's path, and may keep the device that receives. A
+part is queued when the one before has started (a link adds its latency), and is done no earlier
+than that: what is sent flows through.
+
+At every instant t the kernel does, in this order and until nothing is left to do at t:
+
+1. all ops that finish, all transfers that arrive and all parts that are due at t: tensors become
+   present, ops become ready, parts are queued;
+2. the lowest-numbered free link with a part in its queue starts the first one, and the kernel goes
+   back to 1;
+3. the lowest-numbered free device that has a part or a ready op starts its first part, or without
+   any its first op, and the kernel goes back to 1.
+
+Of one link without ends this is version 1.
+"""
+
+import numpy as np
+
+from placeto.simulation.queues import hand_over, heap_rest, next_transfer, request
+from placeto.simulation.records import Channels, Copies, Devices, Transfers, Waiting
+from placeto.simulation.state import GROUPS, OPS, Compiled, State
+from placeto.simulation.transitions import arrive, finish_in_group
+from placeto.support.arrays import Floats, Int32s, Ints
+from placeto.support.heaps import allocation_free, expanded, pop, push, u
+
+SEND = -1  # the part before the first link
+
+
+@allocation_free
+def end_seconds(cost_start: Ints, costs: Floats, row: int, size: int) -> float:
+    """What a transfer costs an end: sending for row 2 channel, receiving for the one after."""
+    found = 0.0
+    for index in range(cost_start[u(row)], cost_start[u(row + 1)]):
+        if size >= costs[index, 0]:
+            found = costs[index, 1] + costs[index, 2] * size
+    return found
+
+
+@allocation_free
+def queue_part(
+    channels: Channels, waiting: Waiting, stirred: Int32s, num_stirred: int, num_links: int,
+    queue: int, transfer: int, now: float,
+) -> int:  # fmt: skip
+    """Adds a transfer to the queue of a link or, past `num_links`, a device; counts the stirred."""
+    waiting[u(transfer)].since = now
+    request(channels, waiting, queue, transfer)
+    if queue < num_links and channels[u(queue)].free <= now and channels[u(queue)].wakes != 1:
+        channels[u(queue)].wakes = 1
+        stirred[u(num_stirred)] = queue
+        return num_stirred + 1
+    return num_stirred
+
+
+@expanded
+def hold(transfers: Transfers, copies: Copies, devices: Devices, transfer: int, size: int) -> None:
+    """Gives a transfer that starts memory where it goes."""
+    copy = transfers[u(transfer)].copy
+    while copy >= 0:
+        devices[u(copies[u(copy)].device)].memory += size
+        copy = copies[u(copy)].next
+
+
+@allocation_free
+def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
+    """Simulates from where a state stands, as `_advance` of the kernel of version 1 does."""
+    (
+        ops, op_seconds, device_kind, _, local, held, c_slots, crossings, bundles, bundled,
+        sources, _, launch_overhead, channel_between, bandwidth, latency, overhead, multicast,
+        path_start, path, links_of, cost_start, costs, _,
+    ) = c  # fmt: skip
+    (
+        device_of, status, devices, missing, links, source_next, ready, waiting_ops, copy_at, done,
+        channels, stirred, copies, transfers, waiting, event_codes, event_times, slots,
+        group_start, op_start, source_start, parts,
+    ) = s  # fmt: skip
+    queues = (devices, ready, waiting_ops)
+    num_devices, num_channels = len(device_kind), len(bandwidth)
+    num_links = num_channels + len(links_of)  # a channel without a path is a link of its own
+    num_kinds = len(op_seconds) // max(len(missing), 1)
+    num_slots = len(c_slots)
+    fields = (ops, held, links, slots, local, missing)
+    first_crossing = num_slots - (len(crossings) - 1)
+    counts = status[0]
+    remaining, num_copies = counts.remaining, counts.num_copies
+    num_transfers, num_events = counts.num_transfers, counts.num_events
+    groups_wanted, ops_wanted = record >= GROUPS, record >= OPS
+    num_stirred = 0
+    now = counts.now
+
+    while remaining > until:
+        now = event_times[0] if num_events > 0 else np.inf
+        for device in range(num_devices):
+            now = min(now, devices[u(device)].next_time)
+        num_done = 0
+        for device in range(num_devices):
+            if devices[u(device)].next_time == now:
+                done[u(num_done)] = device
+                num_done += arrive(devices, device, now)[0]
+        while True:
+            for position in range(num_done):
+                device = done[u(position)]
+                op = devices[u(device)].running
+                devices[u(device)].running = -1
+                remaining -= 1
+                finish_in_group(fields, num_slots, queues, device, op, now)
+                # Hand its outputs to other groups, on its device or elsewhere.
+                for tensor in range(ops[u(op)].crosses, ops[u(op + 1)].crosses):
+                    slot = slots[u(first_crossing + tensor)]
+                    copies_before, transfers_before = num_copies, num_transfers
+                    for bundle in range(
+                        crossings[u(tensor)].bundles, crossings[u(tensor + 1)].bundles
+                    ):
+                        read_by = bundles[u(bundle)]
+                        target = device_of[u(read_by.group)]
+                        if target == device:
+                            links[u(bundle)].slot = first_crossing + tensor
+                            slot.left += read_by.holders
+                            begin, end = read_by.consumers, bundles[u(bundle + 1)].consumers
+                            hand_over(queues, missing, bundled, begin, end, device, now)
+                            continue
+                        copy = copy_at[u(target)]
+                        if copy < 0:
+                            copy = num_copies
+                            num_copies += 1
+                            copy_at[u(target)] = copy
+                            copies[u(copy)].device = target
+                            copies[u(copy)].bundle = -1
+                            slots[u(num_slots + copy)].left = 0
+                            slots[u(num_slots + copy)].bytes = slot.bytes
+                            channel = channel_between[u(num_devices * device + target)]
+                            transfer = channels[u(channel)].at_hand
+                            if transfer < 0 or not multicast[u(channel)]:
+                                # Bundles come by their lowest consumers: this is the lowest.
+                                transfer = num_transfers
+                                num_transfers += 1
+                                channels[u(channel)].at_hand = transfer
+                                new = transfers[u(transfer)]
+                                new.channel, new.crossing = channel, tensor
+                                new.copy, new.sender = -1, device
+                                waiting[u(transfer)].first = read_by.lowest
+                                waiting[u(transfer)].second = crossings[u(tensor)].tensor
+                                parts[u(transfer)].asked = now
+                                parts[u(transfer)].done = 0.0
+                                parts[u(transfer)].began = -1.0
+                                slot.left += 1
+                            copies[u(copy)].next = transfers[u(transfer)].copy
+                            transfers[u(transfer)].copy = copy
+                        slots[u(num_slots + copy)].left += read_by.holders
+                        links[u(bundle)].slot = num_slots + copy
+                        links[u(bundle)].next = copies[u(copy)].bundle
+                        copies[u(copy)].bundle = bundle
+                    for copy in range(copies_before, num_copies):
+                        copy_at[u(copies[u(copy)].device)] = -1
+                    for transfer in range(transfers_before, num_transfers):
+                        channel = transfers[u(transfer)].channel
+                        channels[u(channel)].at_hand = -1
+                        first = path_start[u(channel)]
+                        if end_seconds(cost_start, costs, 2 * channel, slot.bytes) > 0:
+                            parts[u(transfer)].at, queue = SEND, num_links + device
+                        else:
+                            parts[u(transfer)].at, queue = 0, channel
+                            if path_start[u(channel + 1)] > first:
+                                queue = num_channels + path[u(first)]
+                        num_stirred = queue_part(
+                            channels, waiting, stirred, num_stirred, num_links, queue, transfer, now
+                        )
+                    if slot.left == 0:
+                        devices[u(device)].memory -= slot.bytes
+            num_done = 0
+
+            while num_events > 0 and event_times[0] == now:
+                transfer = event_codes[0]
+                num_events = pop(event_times, event_codes, num_events)
+                if transfer < 0:
+                    queue = ~transfer
+                    if channels[u(queue)].wakes != 1:
+                        channels[u(queue)].wakes = 1
+                        stirred[u(num_stirred)] = queue
+                        num_stirred += 1
+                    continue
+                moved = transfers[u(transfer)]
+                channel, at = moved.channel, parts[u(transfer)].at
+                first = path_start[u(channel)]
+                count = max(path_start[u(channel + 1)] - first, 1)
+                if at <= count:
+                    if at == count:
+                        queue = num_links + copies[u(moved.copy)].device
+                    elif path_start[u(channel + 1)] > first:
+                        queue = num_channels + path[u(first + at)]
+                    else:
+                        queue = channel
+                    num_stirred = queue_part(
+                        channels, waiting, stirred, num_stirred, num_links, queue, transfer, now
+                    )
+                    continue
+                copy = moved.copy
+                while copy >= 0:
+                    device = copies[u(copy)].device
+                    bundle = copies[u(copy)].bundle
+                    while bundle >= 0:
+                        begin, end = bundles[u(bundle)].consumers, bundles[u(bundle + 1)].consumers
+                        hand_over(queues, missing, bundled, begin, end, device, now)
+                        bundle = links[u(bundle)].next
+                    copy = copies[u(copy)].next
+                slot = slots[u(first_crossing + moved.crossing)]
+                slot.left -= 1
+                if slot.left == 0:
+                    devices[u(moved.sender)].memory -= slot.bytes
+
+            if num_stirred > 0:
+                lowest = 0
+                for position in range(1, num_stirred):
+                    if stirred[u(position)] < stirred[u(lowest)]:
+                        lowest = position
+                link = stirred[u(lowest)]
+                num_stirred -= 1
+                stirred[u(lowest)] = stirred[u(num_stirred)]
+                queue_at = channels[u(link)]
+                queue_at.wakes = -1
+                transfer = next_transfer(channels, waiting, link) if queue_at.free <= now else -1
+                if transfer >= 0:
+                    moved, part = transfers[u(transfer)], parts[u(transfer)]
+                    size = slots[u(first_crossing + moved.crossing)].bytes
+                    if part.began < 0:
+                        part.began = now
+                        hold(transfers, copies, devices, transfer, size)
+                    if link < num_channels:
+                        left_at = now + size / bandwidth[u(link)]
+                        queue_at.free = left_at + overhead[u(link)]
+                        later = latency[u(link)]
+                    else:
+                        left_at = now + size / links_of[link - num_channels, 0]
+                        queue_at.free = left_at
+                        later = links_of[link - num_channels, 1]
+                    part.sent = max(left_at, part.done)
+                    part.done = part.sent + later
+                    part.at += 1
+                    channel = moved.channel
+                    count = max(path_start[u(channel + 1)] - path_start[u(channel)], 1)
+                    due = now + later
+                    if part.at == count and not (
+                        end_seconds(cost_start, costs, 2 * channel + 1, size) > 0
+                    ):
+                        part.at = count + 1
+                        due = part.done
+                    num_events = push(event_times, event_codes, num_events, due, transfer)
+                if queue_at.free > now:
+                    queue_at.wakes = 0
+                    num_events = push(event_times, event_codes, num_events, queue_at.free, ~link)
+                elif queue_at.first >= 0 or queue_at.root >= 0:
+                    queue_at.wakes = 1
+                    stirred[u(num_stirred)] = link
+                    num_stirred += 1
+                continue
+
+            device = 0
+            while device < num_devices:
+                d = devices[u(device)]
+                if d.free > now:
+                    device += 1
+                    continue
+                transfer = next_transfer(channels, waiting, num_links + device)
+                if transfer >= 0:
+                    moved, part = transfers[u(transfer)], parts[u(transfer)]
+                    size = slots[u(first_crossing + moved.crossing)].bytes
+                    channel = moved.channel
+                    if part.began < 0:
+                        part.began = now
+                        hold(transfers, copies, devices, transfer, size)
+                    sends = part.at == SEND
+                    row = 2 * channel if sends else 2 * channel + 1
+                    d.free = now + end_seconds(cost_start, costs, row, size)
+                    d.next_time = d.free
+                    part.sent = part.done = max(d.free, part.done)
+                    part.at += 1
+                    due = now
+                    if not sends:
+                        part.at += 1
+                        due = part.done
+                    num_events = push(event_times, event_codes, num_events, due, transfer)
+                    break
+                head, root = d.head, d.root
+                op = ready[u(head)] if head < d.tail else -1
+                heaped = root >= 0 and (op < 0 or (head >= d.latest and root < op))
+                if heaped:
+                    op = root
+                # Whether the op was ready at 0.
+                first_one = d.latest_at == 0 or (not heaped and head < d.first_tail)
+                source = d.source
+                if source >= 0 and (op < 0 or not first_one or op >= sources[u(source)].rank):
+                    d.source = source_next[u(source)]
+                    if ops_wanted:
+                        source_start[u(source)] = now
+                    op = sources[u(source)].op
+                    if op < 0:
+                        d.memory += sources[u(source)].bytes
+                        continue
+                elif op < 0:
+                    device += 1
+                    continue
+                elif heaped:
+                    d.root = heap_rest(waiting_ops, root)
+                else:
+                    d.head = head + 1
+                own = ops[u(op)]
+                d.memory += own.allocates
+                seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
+                if ops_wanted:
+                    op_start[u(op)] = now
+                if seconds == 0 and own.crosses == ops[u(op + 1)].crosses:
+                    # It is over at once, and concerns its own device only, which goes on.
+                    remaining -= 1
+                    finish_in_group(fields, num_slots, queues, device, op, now)
+                    continue
+                d.running = op
+                finish = now
+                if seconds > 0:
+                    finish = now + seconds
+                    d.free = finish + launch_overhead[u(device)]
+                    if groups_wanted and group_start[u(own.group)] < 0:
+                        group_start[u(own.group)] = now
+                if finish == now:
+                    if d.free > now:
+                        d.next_time = d.free
+                    done[0] = device
+                    num_done = 1
+                    break
+                d.next_time = finish
+                device += 1
+            if device == num_devices:
+                break
+        # Lifetimes are half-open: only what is held when the instant is over counts.
+        for device in range(num_devices):
+            devices[u(device)].peak = max(devices[u(device)].peak, devices[u(device)].memory)
+    counts.now = now
+    counts.remaining, counts.num_copies = remaining, num_copies
+    counts.num_transfers, counts.num_events = num_transfers, num_events
