@@ -315,8 +315,10 @@ _TIMES = (
 )  # fmt: skip
 _SIZES = ("memory_bytes", "from_bytes")
 _UNITS = {
-    **dict.fromkeys(_SIZES, "bytes"), "bandwidth": "bytes/second", **dict.fromkeys(_TIMES, "seconds"),
-}  # fmt: skip
+    **dict.fromkeys(_SIZES, "bytes"),
+    **dict.fromkeys(_TIMES, "seconds"),
+    "bandwidth": "bytes/second",
+}
 
 
 class ClusterDocument(Document, forbid_unknown_fields=True):
@@ -367,7 +369,7 @@ def save_cluster(cluster: Cluster, path: str | Path) -> None:
 
 def to_document(cluster: Cluster) -> dict[str, Any]:
     """The cluster as the document of a cluster file, quantities as numbers in SI units."""
-    document = {"name": cluster.name, "source": cluster.source}
+    document: dict[str, Any] = {"name": cluster.name, "source": cluster.source}
     if cluster.launch is not None:
         document["launch"] = launch_document(cluster.launch)
     document["devices"] = [_entry(DeviceDocument, device) for device in cluster.devices]

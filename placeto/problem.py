@@ -11,6 +11,7 @@ from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping, group_ops
 from placeto.grouping.contraction import shared_bytes
+from placeto.order import Order, rank_ops
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import ancestors, compressed, directed, topological_order
 from placeto.support.errors import PlacetoError
@@ -45,36 +46,43 @@ class PlacementProblem:
             array that gives each op its group, numbered from 0 without gaps; see
             `placeto.grouping.group_ops`.
         pins: group -> device, both by number; obeyed by every placer.
+        order: `"fifo"`, `"critical-path"`, or (num_ops,) ranks; see `placeto.order.rank_ops`.
         op_group: (num_ops,) group of each op.
         op_seconds: (num_ops, num_devices) seconds of each op on each device; infinite where it
             cannot run.
         allowed: (num_groups, num_devices) which devices a placer may give a group: those that
             can run all of its ops, and of these only the pinned one if there is a pin.
+        ranks: (num_ops,) of a device's ready ops, one with a lower rank goes first; None if it is
+            always the one that was ready first.
 
     Raises:
         PlacetoError: the graph has no costs for a device kind, the grouping parts ops that must
-            share a device, a group can run nowhere, or a pin cannot be obeyed.
+            share a device, a group can run nowhere, a pin cannot be obeyed, or the order is none.
     """
 
     graph: ComputationGraph
     cluster: Cluster
     grouping: Grouping = "auto"
     pins: Mapping[int, int] = field(default_factory=dict, kw_only=True)
+    order: Order = field(default="fifo", kw_only=True)
     op_group: Ints = field(init=False)
     op_seconds: Floats = field(init=False)
     allowed: Bools = field(init=False)
+    ranks: Ints | None = field(init=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "op_seconds", _op_seconds(self.graph, self.cluster))
         put(self, "op_group", group_ops(self.graph, self.grouping))
         put(self, "allowed", self._allowed())
+        put(self, "ranks", rank_ops(self.graph, self.op_seconds, self.order))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         # A pickle forgets it; compiled code would be compiled anew for arrays to write to.
-        for array in (self.op_group, self.op_seconds, self.allowed):
-            array.flags.writeable = False
+        for array in (self.op_group, self.op_seconds, self.allowed, self.ranks):
+            if array is not None:
+                array.flags.writeable = False
 
     def _allowed(self) -> Bools:
         allowed = np.ones((self.num_groups, self.num_devices), dtype=bool)
@@ -219,12 +227,13 @@ class PlacementProblem:
         number = {link.name: index for index, link in enumerate(cluster.links)}
         paths = [[number[name] for name in channel.path] for channel in cluster.channels]
         costs = [end for channel in cluster.channels for end in (channel.send, channel.receive)]
+        of_links = [(link.bandwidth, link.latency_seconds) for link in cluster.links]
         rows = [(c.from_bytes, c.seconds, c.seconds_per_byte) for end in costs for c in end]
         return ClusterArrays(
             held, cluster.channel_between, bandwidth, latency, overhead, multicast,
             path_start=np.cumsum([0, *map(len, paths)]),
             path=np.array([link for path in paths for link in path], dtype=np.int64),
-            links=np.array([(k.bandwidth, k.latency_seconds) for k in cluster.links]).reshape(-1, 2),
+            links=np.array(of_links, dtype=float).reshape(-1, 2),
             cost_start=np.cumsum([0, *map(len, costs)]),
             costs=np.array(rows, dtype=float).reshape(-1, 3),
         )  # fmt: skip

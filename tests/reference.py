@@ -35,9 +35,13 @@ class ReferenceSchedule:
 
 
 def reference_schedule(
-    graph: ComputationGraph, cluster: Cluster, device_of: list[int]
+    graph: ComputationGraph,
+    cluster: Cluster,
+    device_of: list[int],
+    rank_of: list[float] | None = None,
 ) -> ReferenceSchedule:
-    """Simulates one step; `device_of` is the device of each op."""
+    """Simulates one step, of ops with devices, and with ranks or without."""
+    rank = rank_of or [0.0] * graph.num_ops
     seconds = [
         float(graph.op_seconds[cluster.devices[device].kind][op])
         for op, device in enumerate(device_of)
@@ -55,7 +59,7 @@ def reference_schedule(
     start: dict[int, float] = {}
     finish: dict[int, float] = {}
     transfers: set[ReferenceTransfer] = set()
-    ready: dict[int, list[tuple[float, int]]] = {d: [] for d in range(cluster.num_devices)}
+    ready: dict[int, list[tuple[float, float, int]]] = {d: [] for d in range(cluster.num_devices)}
     device_free = dict.fromkeys(ready, 0.0)
     # Of devices and links by what they are: parts of transfers that wait, and from when it is free.
     waiting: dict[tuple[str, int], list[tuple[float, int, int, int, Chain]]] = {}
@@ -71,7 +75,7 @@ def reference_schedule(
             if device_of[op] == device:
                 absent[op].remove(tensor)
                 if not absent[op]:
-                    heapq.heappush(ready[device], (now, op))
+                    heapq.heappush(ready[device], (rank[op], now, op))
 
     def queue(chain: Chain, since: float) -> None:
         key = (since, chain.lowest, chain.tensor, next(count), chain)
@@ -103,7 +107,7 @@ def reference_schedule(
 
     for op in range(graph.num_ops):
         if not absent[op]:
-            heapq.heappush(ready[device_of[op]], (0.0, op))
+            heapq.heappush(ready[device_of[op]], (rank[op], 0.0, op))
 
     while ends or arrivals or coming or alarms:
         now = min([*alarms[:1], *(some[0] for some in (*ends[:1], *arrivals[:1], *coming[:1]))])
@@ -145,7 +149,7 @@ def reference_schedule(
                 chain = heapq.heappop(waiting["device", device])[-1]
                 device_free[device] = begin(chain, now)
                 continue
-            _, op = heapq.heappop(ready[device])
+            _, _, op = heapq.heappop(ready[device])
             start[op], finish[op] = now, now + seconds[op]
             device_free[device] = finish[op]
             if seconds[op] > 0:

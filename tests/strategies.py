@@ -189,15 +189,22 @@ def problems(
     max_ops: int = 60,
     scales: st.SearchStrategy[Scale] = SCALES,
     made: Callable[[Scale], st.SearchStrategy[Cluster]] = clusters,
+    ranked: bool = False,
 ) -> PlacementProblem:
-    """Random problems, under any kind of grouping."""
+    """Random problems, under any kind of grouping; in any order if `ranked`."""
     scale = draw(scales)
     graph = draw(graphs(scale, max_ops))
     cluster = draw(made(scale))
     grouping: Any = draw(st.sampled_from(["none", "none", "papers", "auto", 5, "array"]))
     if grouping == "array":
         grouping = draw(groupings(graph))
-    return PlacementProblem(graph, cluster, grouping)
+    order: Any = "fifo"
+    if ranked:
+        order = draw(st.sampled_from(["fifo", "critical-path", "ranks"]))
+    if order == "ranks":
+        ranks = st.lists(st.integers(-2, 2), min_size=graph.num_ops, max_size=graph.num_ops)
+        order = np.array(draw(ranks))
+    return PlacementProblem(graph, cluster, grouping, order=order)
 
 
 @st.composite
@@ -234,9 +241,9 @@ def allowed_placements(problem: PlacementProblem) -> st.SearchStrategy[list[int]
 
 
 @st.composite
-def placed(draw: st.DrawFn, max_ops: int = 60) -> tuple[PlacementProblem, list[int]]:
+def placed(draw: st.DrawFn, max_ops: int = 60, **made: Any) -> tuple[PlacementProblem, list[int]]:
     """A random problem with a random placement."""
-    problem = draw(problems(max_ops))
+    problem = draw(problems(max_ops, **made))
     return problem, draw(placements(problem))
 
 

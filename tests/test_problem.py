@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -77,6 +79,51 @@ def test_group_order_with_a_cycle() -> None:
     # a and d share a group: the group graph is a cycle, so groups go by their first op.
     problem = PlacementProblem(DIAMOND, make_cluster(2), [1, 2, 0, 1])
     assert problem.group_order.tolist() == [1, 2, 0]
+
+
+def test_ranks_by_hand() -> None:
+    def ranks(order: object) -> object:
+        found = PlacementProblem(DIAMOND, make_cluster(2), "none", order=order).ranks
+        return found if found is None else found.tolist()
+
+    assert ranks("fifo") is None
+    # Longest paths to the end: 1 + 3 + 4, 2 + 4, 3 + 4 and 4.
+    assert ranks("critical-path") == [0, 2, 1, 3]
+    assert ranks([0.5, -1, 0.5, np.inf]) == [1, 0, 1, 2]
+    assert ranks(np.array([9, 9, 9, 9])) == [0, 0, 0, 0]
+
+
+def test_the_critical_path_is_over_the_fastest_devices() -> None:
+    graph, _ = two_kinds([1, 2])
+    graph = replace(
+        graph, op_seconds={"fast": [5, 1], "slow": [6, np.inf]}, edge_tensor=[], edge_consumer=[]
+    )
+    channels = make_cluster(2, shared=True).channels
+    cluster = Cluster("c", (Device("d0", "slow", 1), Device("d1", "fast", 1)), channels)
+    ranks = PlacementProblem(graph, cluster, "none", order="critical-path").ranks
+    assert ranks is not None
+    assert ranks.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ("random", "order is 'random', expected fifo, critical-path, or (num_ops,) ranks"),
+        ("1f1b", "order is '1f1b', which goes by microbatches, and the graph is of one; expected"),
+        ("gpipe", "order is 'gpipe', which goes by microbatches"),
+        ([1, 2, 3], "order has shape (3,), expected (4,): one rank an op"),
+        (3, "order has shape (), expected (4,): one rank an op"),
+        ([[1], [2, 3]], "order is not an array of ranks"),
+        ([True] * 4, "order has bool values, expected numbers"),
+        (["a", "b", "c", "d"], "order has <U1 values, expected numbers"),
+        ([0, 1, np.nan, 2], "order gives op 2 the rank nan"),
+    ],
+)
+def test_what_is_no_order(order: object, message: str) -> None:
+    with pytest.raises(PlacetoError) as caught:
+        PlacementProblem(DIAMOND, make_cluster(2), "none", order=order)
+    assert f"graph 'by hand': {message}" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @given(problems(max_ops=25))

@@ -166,7 +166,10 @@ def coarser(problem: PlacementProblem, max_groups: int) -> tuple[PlacementProble
     group_of = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
     pins = {int(group_of[group]): device for group, device in problem.pins.items()}
     grouping = group_of[problem.op_group]
-    return PlacementProblem(problem.graph, problem.cluster, grouping, pins=pins), group_of
+    coarse = PlacementProblem(
+        problem.graph, problem.cluster, grouping, pins=pins, order=problem.order
+    )
+    return coarse, group_of
 
 
 class CoarseIncumbent(Incumbent):

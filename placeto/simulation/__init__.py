@@ -1,4 +1,4 @@
-"""Event-driven simulation of one training step (semantics version 1)."""
+"""Event-driven simulation of one training step."""
 
 from placeto.simulation.control import control_edges, ordered_ops, starting_order
 from placeto.simulation.evaluator import EvaluatedBatch, Evaluator, find_evaluator

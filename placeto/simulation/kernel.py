@@ -34,7 +34,7 @@ def advance(c: Compiled, s: State, until: int, record: int) -> None:
 
 def with_kernel(c: Compiled) -> Compiled:
     """The compiled problem with the address of the code that `advance` calls in this process."""
-    run = _advance_in_parts if len(c.path) or len(c.costs) else _advance
+    run = _advance_in_parts if len(c.path) + len(c.costs) + len(c.ranks) else _advance
     address = address_of(run, numba.typeof(c), STATE, types.int64, types.int64)
     return c._replace(kernel=address)
 
@@ -57,7 +57,7 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     (
         ops, op_seconds, device_kind, _, local, held, c_slots, crossings, bundles, bundled,
-        sources, _, launch_overhead, channel_between, bandwidth, latency, overhead, multicast,
+        sources, _, _, launch_overhead, channel_between, bandwidth, latency, overhead, multicast,
         _, _, _, _, _, _,
     ) = c  # fmt: skip
     (

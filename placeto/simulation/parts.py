@@ -12,7 +12,7 @@ At every instant t the kernel does, in this order and until nothing is left to d
 2. the lowest-numbered free link with a part in its queue starts the first one, and the kernel goes
    back to 1;
 3. the lowest-numbered free device that has a part or a ready op starts its first part, or without
-   any its first op, and the kernel goes back to 1.
+   any its first op, by rank where ops have ranks, and the kernel goes back to 1.
 
 Of one link without ends this is version 1.
 """
@@ -68,15 +68,15 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     """Simulates from where a state stands, as `_advance` of the kernel of version 1 does."""
     (
         ops, op_seconds, device_kind, _, local, held, c_slots, crossings, bundles, bundled,
-        sources, _, launch_overhead, channel_between, bandwidth, latency, overhead, multicast,
-        path_start, path, links_of, cost_start, costs, _,
+        sources, ranks, _, launch_overhead, channel_between, bandwidth, latency, overhead,
+        multicast, path_start, path, links_of, cost_start, costs, _,
     ) = c  # fmt: skip
     (
         device_of, status, devices, missing, links, source_next, ready, waiting_ops, copy_at, done,
         channels, stirred, copies, transfers, waiting, event_codes, event_times, slots,
         group_start, op_start, source_start, parts,
     ) = s  # fmt: skip
-    queues = (devices, ready, waiting_ops)
+    queues = (devices, ready, waiting_ops, ranks, status)
     num_devices, num_channels = len(device_kind), len(bandwidth)
     num_links = num_channels + len(links_of)  # a channel without a path is a link of its own
     num_kinds = len(op_seconds) // max(len(missing), 1)
@@ -335,6 +335,7 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
         # Lifetimes are half-open: only what is held when the instant is over counts.
         for device in range(num_devices):
             devices[u(device)].peak = max(devices[u(device)].peak, devices[u(device)].memory)
+        counts.instant += 1
     counts.now = now
     counts.remaining, counts.num_copies = remaining, num_copies
     counts.num_transfers, counts.num_events = num_transfers, num_events

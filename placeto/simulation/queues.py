@@ -1,19 +1,21 @@
 """The queues of the simulation kernel: ready ops and requested transfers.
 
 Ops wait for a device, and transfers for a channel, in the order of (instant, first key, second
-key). Instants only grow, so nearly every item belongs at the end: it goes into a plain first-in
+key). With ranks, ops wait in the order of (rank, instant, number), all in the heap. Otherwise
+instants only grow, so nearly every item belongs at the end: it goes into a plain first-in
 first-out list. The few that do not (many things at one instant) go into a pairing heap (Fredman,
 Sedgewick, Sleator & Tarjan 1986), so that no input makes a queue slow. The next item is the lesser
 of the two firsts.
 """
 
-from placeto.simulation.records import Channels, Devices, Waiting
+from placeto.simulation.records import Channels, Devices, Status, Waiting
 from placeto.support.arrays import Int32s
 from placeto.support.heaps import allocation_free, expanded, u
 
-ReadyQueues = tuple[Devices, Int32s, Waiting]
+ReadyQueues = tuple[Devices, Int32s, Waiting] | tuple[Devices, Int32s, Waiting, Int32s, Status]
 """`devices` (num_devices,), `ready` (num_devices, num_kept) ops in order, and the rest of each
-queue, (num_kept,) of which all began to wait at one instant; keys are each op's own number."""
+queue, (num_kept,) of which all began to wait at one instant; keys are each op's own number. Where
+there may be ranks: these, (num_kept,) or (0,), and the status that counts instants."""
 
 
 @allocation_free
@@ -70,8 +72,12 @@ def heap_rest(waiting: Waiting, root: int) -> int:
 @expanded
 def enqueue(queues: ReadyQueues, device: int, op: int, now: float) -> None:
     """Adds an op that is ready at `now` to its device's queue."""
-    devices, ready, waiting = queues
+    devices, ready, waiting = queues[0], queues[1], queues[2]
     d = devices[u(device)]
+    if len(queues) > 3 and len(queues[3]) > 0:  # numba knows the first when it compiles
+        waiting[u(op)].first = queues[4][0].instant
+        d.root = heap_insert(waiting, d.root, op)
+        return
     tail = d.tail
     if d.latest_at != now:
         if d.root >= 0:
@@ -93,7 +99,7 @@ def heap_to_list(queues: ReadyQueues, device: int) -> int:
 
     Returns the end of the list after; see `enqueue`.
     """
-    devices, ready, waiting = queues
+    devices, ready, waiting = queues[0], queues[1], queues[2]
     d = devices[u(device)]
     begin: int = max(d.latest, d.head)
     root: int = d.root

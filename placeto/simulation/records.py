@@ -50,6 +50,7 @@ SOURCE = _record(
 # Of a state. Times are in seconds; -1 stands for none.
 STATUS = _record(
     ("now", _REAL),  # the last instant
+    ("instant", _LONG),  # number of the one at hand, or else of the next
     ("remaining", _LONG),  # ops that have not finished
     ("num_copies", _LONG),
     ("num_transfers", _LONG),

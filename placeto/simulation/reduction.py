@@ -20,6 +20,8 @@ B finishes after P. Two tensors from P to C are one thing to wait for.
 **Holders.** A tensor lives on a device until the last op there that reads it has finished. A reader
 whose own output another reader of the same group consumes is never the last.
 
+With ranks no op is a constant: they say when its turn comes. The other two hold for any order.
+
 Any other op of no duration stays: it waits in its device's queue for its turn like every op, and
 what it delays depends on the placement.
 """
@@ -68,7 +70,9 @@ def compile_problem(
     # Which ops cannot be ready at 0.
     takes_time = (op_seconds > 0).all(axis=1)
     late = behind(graph.topological_order, input_start, graph.op_edges[0][inputs], takes_time)
-    constant = _constants(problem, edges, late) if reduce else np.zeros(num_ops, dtype=bool)
+    constant = np.zeros(num_ops, dtype=bool)
+    if reduce and problem.ranks is None:
+        constant = _constants(problem, edges, late)
     kept = np.flatnonzero(~constant)
     # Of a kept op, its number; else of the next.
     rank = np.cumsum(~constant, dtype=np.int64) - ~constant
@@ -128,6 +132,7 @@ def compile_problem(
         bundles=bundles,
         bundled=bundled.astype(np.int32),
         sources=sources[turn],
+        ranks=np.array([] if problem.ranks is None else problem.ranks[kept], dtype=np.int32),
         group_bytes=problem.group_parameters,
         **arrays._replace(channel_between=arrays.channel_between.ravel())._asdict(),
         kernel=0,

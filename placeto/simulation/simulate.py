@@ -31,7 +31,7 @@ from placeto.support.jit import njit
 
 
 def simulate(problem: PlacementProblem, devices: ArrayLike) -> Schedule:
-    """Simulates one training step, op by op whatever the grouping (semantics version 1).
+    """Simulates one training step, op by op whatever the grouping.
 
     An op on a device that cannot run it never finishes: the step time is then infinite and the
     schedule not feasible.

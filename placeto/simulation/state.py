@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 import numpy as np
 from numpy.typing import NDArray
 
+from placeto.simulation.queues import heap_insert
 from placeto.simulation.records import (
     Bundles,
     Channels,
@@ -57,6 +58,7 @@ class Compiled(NamedTuple):
     bundles: Bundles  # (num_bundles + 1,)
     bundled: Int32s  # (num_bundled,) consumers of bundles
     sources: Sources  # (num_sources,)
+    ranks: Int32s  # (num_kept,) lower ones go first; (0,) if what was ready first does
     group_bytes: Ints  # (num_groups,) parameters
     launch_overhead: Floats  # (num_devices,) s
     channel_between: Ints  # (num_devices, num_devices), -1 on the diagonal
@@ -106,7 +108,7 @@ class State(NamedTuple):
     links: Links  # (num_bundles,)
     source_next: Int32s  # (num_sources,) the next source on the same device, or -1
     ready: Int32s  # (num_devices, num_kept) ops in the order of their turns
-    waiting_ops: Waiting  # (num_kept,) all since the same: the heaps of ops are of one instant
+    waiting_ops: Waiting  # (num_kept,) by number: heaps are of one instant; or by rank and instant
     copy_at: Int32s  # (num_devices,) of the tensor at hand: its copy there, or -1
     done: Int32s  # (num_devices,) devices whose op finishes at the instant
     channels: Channels  # (num_queues,) of channels; and of links and devices, if there are parts
@@ -142,7 +144,7 @@ def lengths(c: Compiled) -> tuple[int, ...]:
     kept, devices, queues = len(c.missing), len(c.device_kind), len(c.bandwidth)
     groups, sources, bundles = len(c.group_bytes), len(c.sources), len(c.bundles) - 1
     parts = 0
-    if len(c.path) + len(c.costs) > 0:
+    if len(c.path) + len(c.costs) + len(c.ranks) > 0:
         queues += len(c.links) + devices
         parts = bundles
     return (
@@ -171,6 +173,7 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:
     num_kept, num_devices = len(c.missing), len(c.device_kind)
     s.status[0].now = 0.0
     s.status[0].remaining = num_kept
+    s.status[0].instant = 0
     s.status[0].num_copies = s.status[0].num_transfers = s.status[0].num_events = 0
     # In loops, which become plain copies; numba's slices ask first whether they overlap.
     for op in range(num_kept):
@@ -198,6 +201,11 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:
         queue.free = 0.0
     for source in range(len(c.sources) - 1, -1, -1):
         d = s.devices[devices[c.sources[source].group]]
+        if len(c.ranks) > 0:
+            op = c.sources[source].op
+            s.waiting_ops[op].first = 0
+            d.root = heap_insert(s.waiting_ops, d.root, op)
+            continue
         s.source_next[source] = d.source
         d.source = source
 
@@ -225,7 +233,7 @@ def buffers(c: Compiled, rows: int) -> Buffers:
     for buffer in found:  # what no simulation changes
         s = state_in(c, buffer)
         s.waiting_ops["first"] = s.waiting_ops["second"] = np.arange(len(c.missing))
-        s.waiting_ops["since"] = 0.0
+        s.waiting_ops["since"] = c.ranks if len(c.ranks) else 0.0
         s.copy_at[:] = -1
     return found
 

@@ -30,7 +30,7 @@ def finish_in_group(
 ) -> None:
     """Frees what an op held, and hands its outputs to its group."""
     ops, held, links, slots, local, missing = fields
-    devices, _, _ = queues
+    devices = queues[0]
     own, following = ops[u(op)], ops[u(op + 1)]
     # Temporary memory, and inputs that nobody else needs.
     freed = own.frees

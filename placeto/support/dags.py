@@ -108,3 +108,23 @@ def _kahn(
             if waiting[target] == 0:
                 size = push(numbers, free, size, float(target), target)
     return count
+
+
+@njit(cache=True)
+def longest_paths(
+    order: Ints, seconds: Floats, start: Ints, producers: Ints
+) -> tuple[Floats, Floats]:
+    """Of each op, the seconds of the longest path up to its start, and from its start on.
+
+    `producers` are those of each op's inputs, in compressed rows; all but these are (num_ops,).
+    """
+    before, after = np.zeros_like(seconds), seconds.copy()
+    for op in order:
+        for position in range(start[op], start[op + 1]):
+            producer = producers[position]
+            before[op] = max(before[op], before[producer] + seconds[producer])
+    for op in order[::-1]:
+        for position in range(start[op], start[op + 1]):
+            producer = producers[position]
+            after[producer] = max(after[producer], seconds[producer] + after[op])
+    return before, after

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto import simulate
+from placeto import PlacementProblem, simulate
 from placeto.placers import Incumbent
 from placeto.search.incumbent import coarser, coarser_incumbent
 from tests.builders import make_cluster, make_graph, make_problem
@@ -20,6 +20,12 @@ def test_groups_that_may_be_elsewhere_are_not_joined(problem, max_groups):
         assert (coarse.allowed[group_of[group]] == problem.allowed[group]).all()
     kinds = len(np.unique(problem.allowed, axis=0))
     assert coarse.num_groups <= max_groups * kinds
+
+
+def test_the_order_is_kept():
+    graph = make_graph(dict.fromkeys("abcd", 1.0))
+    problem = PlacementProblem(graph, make_cluster(2), "none", order=[3, 1, 2, 1])
+    assert coarser(problem, 2)[0].ranks.tolist() == [2, 0, 1, 0]
 
 
 @given(problem=pinned(), data=st.data())

@@ -15,7 +15,7 @@ from placeto.simulation.reduction import compiled
 from placeto.simulation.state import buffers, state_in
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.compiled import from_python
-from tests.strategies import large_placed
+from tests.strategies import clusters_of_links, large_placed, placed
 
 raced_cost = from_python(chains.raced_cost)
 
@@ -60,6 +60,18 @@ def test_what_races_nothing_is_given_up_only_above_the_limit(case, share):
         else:
             assert found == pytest.approx(cost, rel=1e-12)
             assert found <= limit
+
+
+@given(case=placed(made=clusters_of_links, ranked=True))
+def test_a_race_of_several_parts_and_of_ranks_ends_as_if_none_had_looked(case):
+    problem, devices = case
+    devices = allowed(problem, devices)
+    outcomes = simulate_many(problem, devices[None])
+    cost, clocks = race(problem, devices)
+    assert cost == search_costs(problem, outcomes.step_time, outcomes.peak_memory, 3.0)[0]
+    assert (np.diff(clocks) >= 0).all()
+    assert clocks[-1] <= outcomes.step_time[0]
+    assert race(problem, devices, pace=clocks)[0] == cost
 
 
 @given(case=large_placed())

@@ -10,6 +10,7 @@ from placeto import ComputationGraph, PlacementProblem, Schedule, simulate
 from placeto.simulation import simulate_many
 from tests.reference import ReferenceTransfer, reference_schedule
 from tests.strategies import (
+    clusters,
     clusters_of_links,
     examples,
     large_placed,
@@ -22,7 +23,8 @@ from tests.strategies import (
 def assert_equals_reference(problem: PlacementProblem, devices: object) -> Schedule:
     schedule = simulate(problem, devices)
     device_of = np.asarray(devices)[problem.op_group].tolist()
-    expected = reference_schedule(problem.graph, problem.cluster, device_of)
+    ranks = None if problem.ranks is None else problem.ranks.tolist()
+    expected = reference_schedule(problem.graph, problem.cluster, device_of, ranks)
     assert schedule.start.tolist() == expected.start
     assert schedule.finish.tolist() == expected.finish
     assert schedule.step_time == expected.step_time
@@ -55,11 +57,23 @@ def test_random_problems_of_up_to_200_ops(example: tuple[PlacementProblem, list[
     assert_equals_reference(*example)
 
 
-@examples(400)
+@examples(800)
+@given(placed(made=clusters_of_links, ranked=True))
+def test_transfers_of_several_parts_and_ops_with_ranks(
+    example: tuple[PlacementProblem, list[int]],
+) -> None:
+    assert_equals_reference(*example)
+
+
+@examples(200)
 @given(st.data())
-def test_transfers_of_several_parts(data: st.DataObject) -> None:
-    problem = data.draw(problems(made=clusters_of_links))
-    assert_equals_reference(problem, data.draw(placements(problem)))
+def test_equal_ranks_are_none(data: st.DataObject) -> None:
+    made = data.draw(st.sampled_from([clusters, clusters_of_links]))
+    problem = data.draw(problems(made=made))
+    ranks = np.full(problem.graph.num_ops, data.draw(st.sampled_from([-1.5, 0.0, 3.0])))
+    ranked = PlacementProblem(problem.graph, problem.cluster, problem.op_group, order=ranks)
+    devices = data.draw(placements(problem))
+    assert simulate(ranked, devices) == simulate(problem, devices)
 
 
 @given(st.data())

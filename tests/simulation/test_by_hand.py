@@ -53,6 +53,33 @@ def test_two_tensors_to_one_consumer_are_two_transfers() -> None:
     assert times(schedule) == [(0, 1), (5, 6)]
 
 
+def test_ranks_before_first_come_first_served() -> None:
+    # a [0, 2) and b [0, 1) on d0 and d1; c, d and e on d0 are ready at 0, 1 and 2, d by a control
+    # dependency. First come, first served: c [2, 3), d [3, 4), e [4, 5).
+    graph = make_graph({"a": 2, "b": 1, "c": 1, "d": 1, "e": 1}, [("b", 0, ["d"]), ("a", 4, ["e"])])
+    devices = [0, 1, 0, 0, 0]
+    first = PlacementProblem(graph, make_cluster(2), "none")
+    assert times(simulate(first, devices)) == [(0, 2), (0, 1), (2, 3), (3, 4), (4, 5)]
+    # At 2 e goes first by its rank; then d and c, of equal ranks, by when they were ready.
+    ranks = [0, 7, 2.5, 2.5, 1]
+    ranked = PlacementProblem(graph, make_cluster(2), "none", order=ranks)
+    assert times(simulate(ranked, devices)) == [(0, 2), (0, 1), (3, 4), (4, 5), (2, 3)]
+    # And d before c.
+    ranked = PlacementProblem(graph, make_cluster(2), "none", order=[0, 7, 3, 2.5, 1])
+    assert times(simulate(ranked, devices)) == [(0, 2), (0, 1), (4, 5), (3, 4), (2, 3)]
+
+
+def test_what_is_ready_with_a_lower_rank_later_does_not_wait_for_what_was_there_before() -> None:
+    # A device is never kept free for what is to come: c [0, 5), though b, before it by rank, is
+    # ready at 1. The empty d waits for its turn by its rank, after b and before e.
+    graph = make_graph(
+        {"a": 1, "b": 1, "c": 5, "d": 0, "e": 1, "f": 1}, [("a", 0, ["b"]), ("d", 0, ["f"])]
+    )
+    problem = PlacementProblem(graph, make_cluster(2), "none", order=[0, 1, 2, 3, 4, 0])
+    schedule = simulate(problem, [1, 0, 0, 0, 0, 0])
+    assert times(schedule) == [(0, 1), (5, 6), (0, 5), (6, 6), (7, 8), (6, 7)]
+
+
 FORK = make_graph({"a": 1, "b": 1, "c": 1}, [("a", 4, ["c", "b"])])
 
 

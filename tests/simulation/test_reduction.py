@@ -9,7 +9,7 @@ from placeto import PlacementProblem, simulate
 from placeto.simulation.reduction import compile_problem
 from placeto.simulation.simulate import schedule
 from tests.builders import make_cluster, make_graph
-from tests.strategies import placed
+from tests.strategies import clusters_of_links, examples, placed
 
 GRAPHS = ("inception_v3", "nmt")
 
@@ -30,6 +30,14 @@ def test_the_same_schedule_with_and_without(example):
     devices = problem.check_devices(devices)
     whole = compile_problem(problem, reduce=False)
     assert len(whole.constants) == 0
+    assert schedule(problem, compile_problem(problem), devices) == schedule(problem, whole, devices)
+
+
+@examples(200)
+@given(placed(made=clusters_of_links, ranked=True))
+def test_the_same_schedule_of_several_parts_and_of_ranks_with_and_without(example):
+    problem, devices = example
+    whole, devices = compile_problem(problem, reduce=False), problem.check_devices(devices)
     assert schedule(problem, compile_problem(problem), devices) == schedule(problem, whole, devices)
 
 
@@ -107,6 +115,19 @@ def test_the_bytes_of_a_constant_come_with_its_turn():
 def test_what_stays(why, seconds, tensors):
     problem = together(make_graph(seconds, tensors))
     assert "c" not in removed(problem), why
+
+
+def test_with_ranks_a_constant_stays():
+    # It is last in its queue by its rank, so what reads it is, too.
+    graph = make_graph(
+        {"c": 0, "first": 1, "other": 5, "sum": 1},
+        [("first", 1, ["sum"]), ("c", 8, ["sum"])],
+    )
+    assert removed(together(graph)) == ["c"]
+    groups = np.zeros(4, dtype=int)
+    ranked = PlacementProblem(graph, make_cluster(2), groups, order=[2, 0, 1, 0])
+    assert removed(ranked) == []
+    assert simulate(ranked, [0]).start.tolist() == [6, 0, 1, 6]
 
 
 def test_a_constant_that_another_group_reads_stays():

@@ -20,8 +20,8 @@ from placeto.problem import PlacementProblem
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import Compiled, State
 from placeto.support.arrays import Bools, Features, Floats, Ints
-from placeto.support.dags import compressed
-from placeto.support.jit import inner, njit
+from placeto.support.dags import compressed, longest_paths
+from placeto.support.jit import inner
 
 BINS = 128  # of the step, in which a device's work is counted
 WIDE = 0.02  # of the step, on both sides of an op's own time
@@ -137,29 +137,12 @@ def path_shares(problem: PlacementProblem) -> Floats:
     seconds = problem.op_seconds.min(axis=1)
     start, inputs = graph.inputs
     producers = graph.op_edges[0][inputs]
-    before, after = _longest_paths(graph.topological_order, seconds, start, producers)
+    before, after = longest_paths(graph.topological_order, seconds, start, producers)
     paths = np.stack([np.full(problem.num_groups, np.inf), np.zeros(problem.num_groups)], axis=1)
     np.minimum.at(paths[:, 0], problem.op_group, before)
     np.maximum.at(paths[:, 1], problem.op_group, after)
     shares: Floats = paths / max(float((before + after).max()), TINY)
     return shares
-
-
-@njit(cache=True)
-def _longest_paths(
-    order: Ints, seconds: Floats, start: Ints, producers: Ints
-) -> tuple[Floats, Floats]:
-    """Each op's longest path up to its start, and from its start on."""
-    before, after = np.zeros_like(seconds), seconds.copy()
-    for op in order:
-        for position in range(start[op], start[op + 1]):
-            producer = producers[position]
-            before[op] = max(before[op], before[producer] + seconds[producer])
-    for op in order[::-1]:
-        for position in range(start[op], start[op + 1]):
-            producer = producers[position]
-            after[producer] = max(after[producer], seconds[producer] + after[op])
-    return before, after
 
 
 def log_shares(shares: Floats) -> Floats:

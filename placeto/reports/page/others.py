@@ -106,16 +106,24 @@ def scaled_problem(
 ) -> PlacementProblem:
     """The same groups and pins, with every channel's bandwidth and every op's time times a factor.
 
-    Latencies and overheads stay as they are.
+    Latencies and overheads stay as they are, and what a transfer costs its ends. A channel with a
+    path has the bandwidths of its links, which are what is multiplied.
     """
     graph, cluster = problem.graph, problem.cluster
     columns = {kind: op_seconds * graph.op_seconds[kind] for kind in cluster.kinds}
-    channels = [replace(each, bandwidth=bandwidth * each.bandwidth) for each in cluster.channels]
+    links = [replace(each, bandwidth=bandwidth * each.bandwidth) for each in cluster.links]
+    channels = [
+        replace(each, bandwidth=0.0, latency_seconds=0.0)
+        if each.path
+        else replace(each, bandwidth=bandwidth * each.bandwidth)
+        for each in cluster.channels
+    ]
     return PlacementProblem(
         replace(graph, op_seconds=columns),
-        replace(cluster, channels=tuple(channels)),
+        replace(cluster, channels=tuple(channels), links=tuple(links)),
         problem.op_group,
         pins=problem.pins,
+        order=problem.order,
     )
 
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from placeto import PlacementProblem, load_cluster, load_graph, place, simulate
+from placeto import Channel, PlacementProblem, load_cluster, load_graph, place, simulate
+from placeto.cluster import Link
 from placeto.reports.page.others import (
     GREEDY,
     others,
@@ -101,6 +102,22 @@ def test_a_step_in_which_everything_takes_twice_as_long_takes_twice_as_long(exam
     assume(np.isfinite(step_time))
     scaled = scaled_problem(problem, bandwidth=1 / factor, op_seconds=factor)
     assert simulate(scaled, devices).step_time == pytest.approx(factor * step_time)
+
+
+def test_links_are_scaled_and_ranks_are_kept():
+    # a [0, 1) sends 4 bytes over two links of 2 and 4 bytes/s, the second 1 s away: there at
+    # 1 + 2 + 1, or at 1 + 4 + 1 at half the bandwidth.
+    graph = make_graph({"a": 1, "b": 1}, [("a", 4, ["b"])])
+    links = (Link("out", 2.0), Link("in", 4.0, 1.0))
+    channels = [
+        Channel(f"{a}{b}", (a,), (b,), path=("out", "in")) for a, b in (("d0", "d1"), ("d1", "d0"))
+    ]
+    cluster = replace(make_cluster(2), channels=tuple(channels), links=links)
+    problem = PlacementProblem(graph, cluster, "none", order=[1, 0])
+    assert simulate(problem, [0, 1]).step_time == 5.0
+    halved = scaled_problem(problem, bandwidth=0.5)
+    assert simulate(halved, [0, 1]).step_time == 7.0
+    assert halved.ranks.tolist() == [1, 0]
 
 
 def test_other_placers_are_run_until_their_time_is_spent():

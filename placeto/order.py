@@ -1,0 +1,68 @@
+"""Orders: which of a device's ready ops goes first."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placeto.graph import ComputationGraph
+from placeto.support.arrays import Floats, Ints
+from placeto.support.dags import longest_paths
+from placeto.support.errors import PlacetoError
+
+Order = Literal["fifo", "critical-path"] | ArrayLike
+
+_OF_MICROBATCHES = ("gpipe", "1f1b")
+
+
+def rank_ops(graph: ComputationGraph, op_seconds: Floats, order: Order) -> Ints | None:
+    """Gives every op its rank; of a device's ready ops, one with a lower rank goes first.
+
+    Args:
+        graph: the ops.
+        op_seconds: (num_ops, num_devices) seconds, infinite where an op cannot run.
+        order: `"fifo"` (no ranks: first come, first served), `"critical-path"` (the longest path
+            from an op's start to the end of the step goes first, each op on its fastest device, as
+            in list scheduling since Graham 1966), or (num_ops,) ranks.
+
+    Returns:
+        (num_ops,) ranks, numbered from 0 without gaps; None for none.
+
+    Raises:
+        PlacetoError: an unknown order, one of microbatches, or ranks of the wrong shape or that are
+            no numbers.
+    """
+    if isinstance(order, str):
+        if order == "fifo":
+            return None
+        if order != "critical-path":
+            why = "expected fifo, critical-path, or (num_ops,) ranks"
+            if order in _OF_MICROBATCHES:
+                why = "which goes by microbatches, and the graph is of one; " + why
+            raise PlacetoError(f"graph {graph.name!r}: order is {order!r}, {why}")
+        start, inputs = graph.inputs
+        producers = graph.op_edges[0][inputs]
+        fastest = op_seconds.min(axis=1)
+        ranks = -longest_paths(graph.topological_order, fastest, start, producers)[1]
+    else:
+        ranks = _checked(graph, order)
+    numbers: Ints = np.unique(ranks, return_inverse=True)[1].reshape(-1)
+    numbers.flags.writeable = False
+    return numbers
+
+
+def _checked(graph: ComputationGraph, order: ArrayLike) -> Floats | Ints:
+    what = f"graph {graph.name!r}: order"
+    try:
+        ranks = np.asarray(order)
+    except ValueError as error:
+        raise PlacetoError(f"{what} is not an array of ranks") from error
+    if ranks.shape != (graph.num_ops,):
+        raise PlacetoError(
+            f"{what} has shape {ranks.shape}, expected ({graph.num_ops},): one rank an op"
+        )
+    if not (np.issubdtype(ranks.dtype, np.integer) or np.issubdtype(ranks.dtype, np.floating)):
+        raise PlacetoError(f"{what} has {ranks.dtype} values, expected numbers")
+    if np.isnan(ranks).any():
+        raise PlacetoError(f"{what} gives op {int(np.isnan(ranks).argmax())} the rank nan")
+    return ranks
