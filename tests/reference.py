@@ -7,7 +7,7 @@ from the finished schedule, as half-open intervals [start, end) on each device.
 import heapq
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from placeto import Cluster, ComputationGraph
 from placeto.cluster import EndCost
@@ -22,6 +22,7 @@ class ReferenceTransfer:
     start: float
     sent: float
     arrival: float
+    parts: tuple[tuple[str, int, float, float], ...]  # a device or a link, its number, from, until
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def reference_schedule(
         left = now + part.seconds
         if chain.at == 0:
             chain.start = now
+        chain.kept.append((*part.resource, now, left))
         chain.sent = max(left, chain.done)
         chain.done = chain.sent + part.latency
         chain.at += 1
@@ -97,7 +99,7 @@ def reference_schedule(
             transfers.add(
                 ReferenceTransfer(
                     chain.tensor, chain.channel, chain.bound, chain.request, chain.start,
-                    chain.sent, chain.done,
+                    chain.sent, chain.done, tuple(chain.kept),
                 )
             )  # fmt: skip
         free = left + part.overhead
@@ -195,6 +197,7 @@ class Chain:
     lowest: int
     request: float
     parts: list[Part]
+    kept: list[tuple[str, int, float, float]] = field(default_factory=list)
     at: int = 0
     start: float = 0.0
     sent: float = 0.0

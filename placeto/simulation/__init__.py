@@ -2,7 +2,7 @@
 
 from placeto.simulation.control import control_edges, ordered_ops, starting_order
 from placeto.simulation.evaluator import EvaluatedBatch, Evaluator, find_evaluator
-from placeto.simulation.schedule import Schedule, Transfers, memory_over_time
+from placeto.simulation.schedule import Parts, Schedule, Transfers, memory_over_time
 from placeto.simulation.simulate import Outcomes, simulate, simulate_many, step_times
 from placeto.simulation.timeline import save_timeline, timeline
 
@@ -10,6 +10,7 @@ __all__ = [
     "EvaluatedBatch",
     "Evaluator",
     "Outcomes",
+    "Parts",
     "Schedule",
     "Transfers",
     "control_edges",

@@ -74,7 +74,7 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     (
         device_of, status, devices, missing, links, source_next, ready, waiting_ops, copy_at, done,
         channels, stirred, copies, transfers, waiting, event_codes, event_times, slots,
-        group_start, op_start, source_start, parts,
+        group_start, op_start, source_start, parts, part_start,
     ) = s  # fmt: skip
     queues = (devices, ready, waiting_ops, ranks, status)
     num_devices, num_channels = len(device_kind), len(bandwidth)
@@ -82,6 +82,7 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     num_kinds = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots)
     fields = (ops, held, links, slots, local, missing)
+    longest = len(part_start) // max(len(parts), 1)  # chain
     first_crossing = num_slots - (len(crossings) - 1)
     counts = status[0]
     remaining, num_copies = counts.remaining, counts.num_copies
@@ -227,6 +228,8 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                     if part.began < 0:
                         part.began = now
                         hold(transfers, copies, devices, transfer, size)
+                    if ops_wanted:
+                        part_start[u(longest * transfer + part.at + 1)] = now
                     if link < num_channels:
                         left_at = now + size / bandwidth[u(link)]
                         queue_at.free = left_at + overhead[u(link)]
@@ -270,6 +273,8 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                     if part.began < 0:
                         part.began = now
                         hold(transfers, copies, devices, transfer, size)
+                    if ops_wanted:
+                        part_start[u(longest * transfer + part.at + 1)] = now
                     sends = part.at == SEND
                     row = 2 * channel if sends else 2 * channel + 1
                     d.free = now + end_seconds(cost_start, costs, row, size)

@@ -1,11 +1,37 @@
 """What a simulation or a measured run says happened."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 
 import numpy as np
 
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Bools, Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What transfers keep, one after the other, each of it first what is nearest to its source.
+
+    A part keeps a device, which sends or receives, a link, or, of a channel without a path, the
+    channel.
+
+    Attributes:
+        transfer: (num_parts,) which, ascending.
+        device: (num_parts,) what sends or receives; -1 for a link or a channel.
+        link: (num_parts,) what is on the channel's path; -1 for a device or a channel.
+        start: (num_parts,) seconds.
+        finish: (num_parts,) seconds, when it has kept it for long enough; the transfer may still
+            wait there for the part before.
+    """
+
+    transfer: Ints
+    device: Ints
+    link: Ints
+    start: Floats
+    finish: Floats
+
+    def __len__(self) -> int:
+        return len(self.transfer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,9 +44,10 @@ class Transfers:
         destinations: (num_transfers, num_devices) where it is carried to; several on a multicast
             channel, else one.
         request: (num_transfers,) seconds, when the producer finished.
-        start: (num_transfers,) seconds, when the channel took it up.
-        sent: (num_transfers,) seconds, when its last byte had left.
+        start: (num_transfers,) seconds, when the channel, or its first part, took it up.
+        sent: (num_transfers,) seconds, when its last byte had left the last part.
         arrival: (num_transfers,) seconds, when it was there.
+        parts: what they kept meanwhile.
     """
 
     tensor: Ints
@@ -30,6 +57,7 @@ class Transfers:
     start: Floats
     sent: Floats
     arrival: Floats
+    parts: Parts
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -60,14 +88,19 @@ class Schedule:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
             return NotImplemented
-        return all(
-            np.array_equal(value, vars(theirs)[name])
-            for mine, theirs in ((self, other), (self.transfers, other.transfers))
-            for name, value in vars(mine).items()
-            if name != "transfers"
-        )
+        return _equal(self, other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _equal(one: object, other: object) -> bool:
+    """Whether all arrays are, those of the dataclasses in them included."""
+    return all(
+        _equal(value, vars(other)[name])
+        if is_dataclass(value)
+        else np.array_equal(value, vars(other)[name])
+        for name, value in vars(one).items()
+    )
 
 
 def memory_over_time(problem: PlacementProblem, schedule: Schedule) -> tuple[Floats, Ints]:

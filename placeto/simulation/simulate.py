@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike
 
 from placeto.cluster import Channel, Cluster, Device
 from placeto.graph import ComputationGraph
-from placeto.problem import PlacementProblem
+from placeto.problem import ClusterArrays, PlacementProblem
+from placeto.simulation.alone import ends_seconds
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
-from placeto.simulation.schedule import Schedule, Transfers
+from placeto.simulation.schedule import Parts, Schedule, Transfers
 from placeto.simulation.state import (
     GROUPS,
     OPS,
@@ -71,14 +72,44 @@ def _transfers(problem: PlacementProblem, c: Compiled, s: State) -> Transfers:
     while (some := np.flatnonzero(copy >= 0)).size:
         destinations[some, s.copies["device"][copy[some]]] = True
         copy = np.where(copy >= 0, s.copies["next"][copy], -1)
+    size = problem.graph.tensor_bytes[tensor]
     if len(s.parts):
-        parts = s.parts[:count]
-        times = (parts[name].copy() for name in ("asked", "began", "sent", "done"))
-        return Transfers(tensor, channel, destinations, *times)
-    request, start = waiting["since"].copy(), made["sent"].copy()
-    sent = start + problem.graph.tensor_bytes[tensor] / c.bandwidth[channel]
-    arrival = sent + c.latency[channel]
-    return Transfers(tensor, channel, destinations, request, start, sent, arrival)
+        chains = s.parts[:count]
+        names = ("asked", "began", "sent", "done")
+        request, start, sent, arrival = (chains[name].copy() for name in names)
+        ends = made["sender"].astype(np.int64), destinations.argmax(axis=1)
+        started = s.part_start.reshape(len(s.parts), -1)[:count]
+        parts = _parts(problem.arrays, channel, size, ends, started)
+    else:
+        request, start = waiting["since"].copy(), made["sent"].copy()
+        sent = start + size / c.bandwidth[channel]
+        arrival = sent + c.latency[channel]
+        parts = Parts(np.arange(count), np.full(count, -1), np.full(count, -1), start, sent)
+    return Transfers(tensor, channel, destinations, request, start, sent, arrival, parts)
+
+
+def _parts(
+    arrays: ClusterArrays, channel: Ints, size: Ints, ends: tuple[Ints, Ints], started: Floats
+) -> Parts:
+    """The parts of transfers between (n,) `ends`; (n, longest) when they started, if they did."""
+    hops = np.diff(arrays.path_start)[channel]
+    count = np.maximum(hops, 1)
+    send, receive = ends_seconds(arrays, channel, size)
+    transfer, at = np.nonzero(np.arange(started.shape[1]) < (count + 2)[:, None])
+    first, last = at == 0, at == count[transfer] + 1
+    there = ~(first | last) | (first & (send > 0)[transfer]) | (last & (receive > 0)[transfer])
+    transfer, at, first, last = transfer[there], at[there], first[there], last[there]
+    device = np.select([first, last], [end[transfer] for end in ends], -1)
+    on_path = ~(first | last) & (hops[transfer] > 0)
+    link = np.full(len(transfer), -1)
+    link[on_path] = arrays.path[arrays.path_start[channel[transfer[on_path]]] + at[on_path] - 1]
+    bandwidth = arrays.bandwidth[channel[transfer]]
+    bandwidth[on_path] = arrays.links[link[on_path], 0]
+    seconds = np.select(
+        [first, last], [send[transfer], receive[transfer]], size[transfer] / bandwidth
+    )
+    start = started[transfer, at]
+    return Parts(transfer, device, link, start, start + seconds)
 
 
 class Outcomes(NamedTuple):

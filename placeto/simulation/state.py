@@ -123,6 +123,9 @@ class State(NamedTuple):
     op_start: Floats  # (num_kept,) s; written if the schedule is wanted
     source_start: Floats  # (num_sources,) s; likewise
     parts: Parts  # (num_bundles,) transfers; none if each is one part
+    part_start: (
+        Floats  # (num_bundles * longest chain,) s of its parts, where they have one; likewise
+    )
 
 
 def _element(hint: Any) -> np.dtype[Any]:
@@ -143,14 +146,16 @@ def lengths(c: Compiled) -> tuple[int, ...]:
     """How long the arrays of a state are."""
     kept, devices, queues = len(c.missing), len(c.device_kind), len(c.bandwidth)
     groups, sources, bundles = len(c.group_bytes), len(c.sources), len(c.bundles) - 1
-    parts = 0
+    parts = longest = 0
     if len(c.path) + len(c.costs) + len(c.ranks) > 0:
         queues += len(c.links) + devices
-        parts = bundles
+        parts, longest = bundles, 3
+        for channel in range(len(c.bandwidth)):
+            longest = max(longest, c.path_start[channel + 1] - c.path_start[channel] + 2)
     return (
         groups, 1, devices, kept, bundles, sources, devices * kept, kept, devices, devices,
         queues, queues, bundles, bundles, bundles, bundles + queues, bundles + queues,
-        len(c.slots) + bundles, groups, kept, sources, parts,
+        len(c.slots) + bundles, groups, kept, sources, parts, parts * longest,
     )  # fmt: skip
 
 

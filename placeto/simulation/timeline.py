@@ -14,7 +14,7 @@ from placeto.simulation.schedule import Schedule, memory_over_time
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
 
-DEVICES, CHANNELS = 1, 2
+DEVICES, CHANNELS, LINKS = 1, 2, 3
 
 Event = dict[str, Any]
 
@@ -22,11 +22,12 @@ Event = dict[str, Any]
 def timeline(problem: PlacementProblem, schedule: Schedule) -> dict[str, Any]:
     """The schedule as a Chrome-trace document.
 
-    The process `devices` has a thread a device with a slice an op, and a counter a device with
-    its memory in use; the process `channels` has a thread a channel with a slice a transfer, from
-    its start until its last byte is sent. What takes no time, an op of zero duration or the
-    transfer of a control dependency, is an instant event. Slices on a thread never overlap. Times
-    are in microseconds.
+    The process `devices` has a thread a device with a slice an op and a slice for each transfer
+    that it sends or receives, if that costs it anything, and a counter a device with its memory in
+    use; the process `channels` has a thread a channel with a slice a transfer, from its start until
+    its last byte is sent; channels with a path have theirs on the threads of the process `links`.
+    What takes no time, an op of zero duration or the transfer of a control dependency, is an
+    instant event. Slices on a thread never overlap. Times are in microseconds.
 
     Raises:
         PlacetoError: an op of the schedule never finishes.
@@ -42,6 +43,11 @@ def timeline(problem: PlacementProblem, schedule: Schedule) -> dict[str, Any]:
     events = [
         *track_names(DEVICES, "devices", [device.name for device in cluster.devices]),
         *track_names(CHANNELS, "channels", [channel.name for channel in cluster.channels]),
+        *(
+            track_names(LINKS, "links", [link.name for link in cluster.links])
+            if cluster.links
+            else ()
+        ),
         *_op_events(problem, schedule),
         *_transfer_events(problem, schedule),
         *_memory_events(problem, schedule),
@@ -94,13 +100,23 @@ def _op_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]:
 
 
 def _transfer_events(problem: PlacementProblem, schedule: Schedule) -> list[Event]:
-    graph, transfers = problem.graph, schedule.transfers
+    graph, transfers, parts = problem.graph, schedule.transfers, schedule.transfers.parts
     events: list[Event] = []
-    for index in np.argsort(transfers.start, kind="stable").tolist():
+    for part in np.argsort(parts.start, kind="stable").tolist():
+        index, device, link = (
+            int(column[part]) for column in (parts.transfer, parts.device, parts.link)
+        )
         tensor, channel = int(transfers.tensor[index]), int(transfers.channel[index])
         producer = graph.op_names[graph.tensor_producer[tensor]]
         destinations = np.flatnonzero(transfers.destinations[index]).tolist()
-        event = span(CHANNELS, channel, producer, transfers.start[index], transfers.sent[index])
+        process, thread, name = CHANNELS, channel, producer
+        if device >= 0:
+            receives = transfers.destinations[index, device]
+            process, thread = DEVICES, device
+            name = f"{'receive' if receives else 'send'} {producer}"
+        elif link >= 0:
+            process, thread = LINKS, link
+        event = span(process, thread, name, parts.start[part], parts.finish[part])
         args = {
             "tensor": tensor,
             "producer": producer,

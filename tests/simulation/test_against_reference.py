@@ -20,6 +20,21 @@ from tests.strategies import (
 )
 
 
+def parts_of(
+    problem: PlacementProblem, schedule: Schedule, transfer: int
+) -> tuple[tuple[str, int, float, float], ...]:
+    """Of one transfer, what the reference says of its parts."""
+    transfers, parts, found = schedule.transfers, schedule.transfers.parts, []
+    for index in np.flatnonzero(parts.transfer == transfer).tolist():
+        resource = ("link", int(transfers.channel[transfer]))
+        if parts.device[index] >= 0:
+            resource = ("device", int(parts.device[index]))
+        elif parts.link[index] >= 0:
+            resource = ("link", len(problem.cluster.channels) + int(parts.link[index]))
+        found.append((*resource, float(parts.start[index]), float(parts.finish[index])))
+    return tuple(found)
+
+
 def assert_equals_reference(problem: PlacementProblem, devices: object) -> Schedule:
     schedule = simulate(problem, devices)
     device_of = np.asarray(devices)[problem.op_group].tolist()
@@ -37,6 +52,7 @@ def assert_equals_reference(problem: PlacementProblem, devices: object) -> Sched
             int(found.channel[index]),
             frozenset(np.flatnonzero(found.destinations[index]).tolist()),
             *(float(getattr(found, t)[index]) for t in ("request", "start", "sent", "arrival")),
+            parts_of(problem, schedule, index),
         )
         for index in range(len(found))
     ]

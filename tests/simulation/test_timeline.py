@@ -1,18 +1,23 @@
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import placeto
-from placeto import PlacementProblem, PlacetoError, simulate
+from placeto import Channel, PlacementProblem, PlacetoError, simulate
+from placeto.cluster import EndCost, Link
 from placeto.simulation import save_timeline, timeline
 from placeto.support.files import read_json
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.strategies import placed
+from tests.strategies import clusters_of_links, placed
+
+LINKED = {"made": clusters_of_links, "ranked": True}
 
 
 def tracks(document: dict[str, Any], phase: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
@@ -35,7 +40,7 @@ def assert_no_overlap(document: dict[str, Any]) -> None:
                 assert end >= begin
 
 
-@given(placed(max_ops=30))
+@given(st.sampled_from([{}, LINKED]).flatmap(lambda made: placed(max_ops=30, **made)))
 def test_slices_are_the_schedule(example: tuple[PlacementProblem, list[int]]) -> None:
     problem, devices = example
     schedule = simulate(problem, devices)
@@ -54,7 +59,7 @@ def test_slices_are_the_schedule(example: tuple[PlacementProblem, list[int]]) ->
             duration = (schedule.finish[op] - schedule.start[op]) * 1e6
             assert event["dur"] == pytest.approx(duration, abs=2e-3)
     transfers = [e for e in document["traceEvents"] if e.get("cat") == "transfer"]
-    assert len(transfers) == len(schedule.transfers)
+    assert len(transfers) == len(schedule.transfers.parts)
     peaks = defaultdict(int)
     for event in document["traceEvents"]:
         if event["ph"] == "C":
@@ -105,6 +110,35 @@ def test_document_by_hand(tmp_path: Path) -> None:
         (1, None): "devices", (1, 0): "d0", (1, 1): "d1",
         (2, None): "channels", (2, 0): "c0", (2, 1): "c1",
     }  # fmt: skip
+
+
+def test_parts_of_a_transfer_by_hand() -> None:
+    # a [0, 2) on d0 sends 10 bytes: 1 s on d0 [2, 3); over `out`, 5 bytes/s and 1 s away, [2, 4);
+    # over `in`, 2 bytes/s, [3, 8); d1 is kept for 3 s from 3 on, [3, 6), and has it at 8: b [8, 9).
+    links = (Link("out", 5.0, 1.0), Link("in", 2.0))
+    there = Channel(
+        "there", ("d0",), ("d1",), path=("out", "in"),
+        send=(EndCost(0, 1.0),), receive=(EndCost(0, 0.0, 0.3),),
+    )  # fmt: skip
+    back = Channel("back", ("d1",), ("d0",), 1.0)
+    cluster = replace(make_cluster(2), channels=(there, back), links=links)
+    graph = make_graph({"a": 2, "b": 1}, [("a", 10, ["b"])])
+    problem = make_problem(graph, cluster)
+    schedule = simulate(problem, [0, 1])
+    assert schedule.start.tolist() == [0, 8]
+    document = timeline(problem, schedule)
+    assert {
+        (*track, event["name"], event["ts"] / 1e6, event["dur"] / 1e6)
+        for track, slices in tracks(document, "X").items()
+        for event in slices
+    } == {
+        (1, 0, "a", 0, 2), (1, 0, "send a", 2, 1), (3, 0, "a", 2, 2), (3, 1, "a", 3, 5),
+        (1, 1, "receive a", 3, 3), (1, 1, "b", 8, 1),
+    }  # fmt: skip
+    named = [e for e in document["traceEvents"] if e["ph"] == "M" and e["pid"] == 3]
+    assert [e["args"]["name"] for e in named if e["name"].endswith("_name")] == [
+        "links", "out", "in",
+    ]  # fmt: skip
 
 
 def test_step_that_never_ends() -> None:
