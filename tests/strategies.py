@@ -164,7 +164,7 @@ def clusters_of_links(draw: st.DrawFn, scale: Scale = GRID) -> Cluster:
     )
 
     def costs() -> tuple[EndCost, ...]:
-        sizes = sorted(draw(st.sets(st.sampled_from([0, 1, 2, 10**6]), max_size=2)))
+        sizes = draw(st.sampled_from([(), (0,), (0,), (0, 2), (1,), (1, 10**6)]))
         per_byte = st.just(0.0) | scale.bandwidth.map(lambda bandwidth: 1 / bandwidth)
         return tuple(EndCost(size, draw(scale.seconds), draw(per_byte)) for size in sizes)
 
@@ -172,6 +172,7 @@ def clusters_of_links(draw: st.DrawFn, scale: Scale = GRID) -> Cluster:
     for channel in cluster.channels:
         names = [link.name for link in links]
         path = draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if links else []
+        channel = replace(channel, multicast=channel.multicast and draw(st.booleans()))
         if path:
             channel = Channel(
                 channel.name, channel.sources, channel.destinations,

@@ -31,7 +31,9 @@ def critical_path(problem: PlacementProblem) -> float:
 def lower_bound(problem: PlacementProblem) -> float:
     """Seconds that the step time of no feasible placement is below.
 
-    It holds for the simulation's semantics: pins, groups, memory and its queues. The largest of
+    It holds for the simulation's semantics: pins, groups, memory and its queues. A tensor flows
+    through the parts of its transfer: an edge has the slowest of them. What they cost devices
+    beside their ops is left out; with ranks no order in the queues is known. The largest of
 
     - `work_bound`: all work, divided over the devices;
     - the longest of any op's head, its seconds and its tail, the time from its end to the step's.

@@ -58,15 +58,9 @@ def raise_head(relaxed: Relaxed, heads: Floats, op: int) -> None:
             if group[before] != group[op]:
                 for k in range(num_classes):
                     ready = min(
-                        ready, heads[before, k] + seconds[before, k] + move(relaxed, edge, k, c)
+                        ready, heads[before, k] + seconds[before, k] + relaxed.transfer[edge, k, c]
                     )
             heads[op, c] = max(heads[op, c], ready)
-
-
-@inner(cache=True)
-def move(relaxed: Relaxed, edge: int, source: int, target: int) -> float:
-    """Least seconds that an edge's tensor takes to another device, by classes."""
-    return relaxed.bytes[edge] * relaxed.rate[source, target] + relaxed.latency[source, target]
 
 
 @njit(cache=True)
@@ -232,7 +226,7 @@ def _pass_forward(relaxed: Relaxed, heads: Floats, work: _Work, c: int, count: i
                     for other in range(here if place == here else here + 1):
                         j = c if other == here else other
                         end = earliest[before, other] + seconds[before, j]
-                        ready = min(ready, end + move(relaxed, edge, j, k))
+                        ready = min(ready, end + relaxed.transfer[edge, j, k])
                 earliest[op, place] = max(earliest[op, place], ready)
 
 
@@ -260,20 +254,20 @@ def _pass_backward(relaxed: Relaxed, work: _Work, last: int, c: int, count: int)
             if not (together or is_here):
                 for k in range(num_classes):
                     there = seconds[op, k] + away_to[op, k]
-                    rest = min(rest, move(relaxed, edge, c, k) + there)
+                    rest = min(rest, relaxed.transfer[edge, c, k] + there)
             here_to[before] = max(here_to[before], rest)
             for k in range(num_classes):
                 if together:
                     rest = relaxed.wait[edge, k] + seconds[op, k] + away_to[op, k]
                 else:
-                    rest = move(relaxed, edge, k, c) + from_here
+                    rest = relaxed.transfer[edge, k, c] + from_here
                     if not is_here:
                         there = seconds[op, k] + away_to[op, k]
                         rest = min(rest, relaxed.wait[edge, k] + there)
                         for j in range(num_classes):
                             if j != c or relaxed.several[c]:
                                 there = seconds[op, j] + away_to[op, j]
-                                rest = min(rest, move(relaxed, edge, k, j) + there)
+                                rest = min(rest, relaxed.transfer[edge, k, j] + there)
                 away_to[before, k] = max(away_to[before, k], rest)
 
 

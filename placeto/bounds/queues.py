@@ -16,7 +16,8 @@ not a source before it; any source is, if that ancestor has an ancestor that tak
 
 A pair p, w is as good as an edge: w starts no earlier than the device is free of p. In a training
 step it says that a filter's gradient, ready with the gradient of its input, delays what the latter
-waits for. It holds for the simulation's queues, not for schedules that order ops otherwise.
+waits for. It holds for the simulation's queues, not for schedules that order ops otherwise: ops
+with ranks have no pairs. What devices send and receive between ops delays, and changes no order.
 """
 
 from typing import NamedTuple
@@ -71,6 +72,8 @@ def queue_pairs(problem: PlacementProblem, allowed: Bools) -> tuple[Ints, Ints]:
     """
     graph, op_seconds = problem.graph, problem.op_seconds
     pairs = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if problem.ranks is not None:
+        return pairs
     # Groups of more than one op, the smallest first, as many as a pass may look at.
     size = np.bincount(problem.op_group)
     work = (size + 63) // 64 * (graph.num_ops + graph.num_edges + 3 * size**2)

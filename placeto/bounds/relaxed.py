@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.problem import PlacementProblem
+from placeto.simulation.alone import ends_seconds, seconds_alone
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed, topological_order
 
@@ -25,22 +26,21 @@ class Classes(NamedTuple):
 class Relaxed(NamedTuple):
     """A problem for the compiled functions; ops are numbered in topological order.
 
-    An edge leads from a producer to a consumer; tensors between the same two are one edge with the
-    bytes of the largest. From a device of class j to another one of class k nothing of b bytes gets
-    in less than `b * rate[j, k] + latency[j, k]` seconds.
+    An edge leads from a producer to a consumer; tensors between the same two are one edge, and the
+    slowest of them counts.
     """
 
     start: Ints  # (num_ops + 1,) edges of each consumer
     producer: Ints  # (num_edges,)
-    bytes: Floats  # (num_edges,)
     wait: Floats  # (num_edges, num_classes) s from finish to start on the same device
     seconds: Floats  # (num_ops, num_classes) s
     group: Ints  # (num_ops,)
     allowed: Bools  # (num_groups, num_classes)
     several: Bools  # (num_classes,) whether the class has another device
     overhead: Floats  # (num_classes,) s
-    rate: Floats  # (num_classes, num_classes) s/byte
-    latency: Floats  # (num_classes, num_classes) s, infinite if there is no such pair
+    # (num_edges, num_classes, num_classes) s from the producer's end on a device of the first class
+    # to the arrival on another of the second, at least; infinite if there is no such pair
+    transfer: Floats
     lag_first: bool  # whether the overhead comes before the op, as it does in the mirror
 
 
@@ -69,35 +69,49 @@ def relax(problem: PlacementProblem, allowed: Bools, pairs: tuple[Ints, Ints]) -
     graph, num_ops = problem.graph, problem.graph.num_ops
     classes = device_classes(problem)
     source, target = (np.concatenate(ends) for ends in zip(graph.op_edges, pairs, strict=True))
-    size = np.concatenate([graph.tensor_bytes[graph.edge_tensor], np.zeros_like(pairs[0])])
     order = topological_order(num_ops, source, target)
     position = np.argsort(order)
     key, index = np.unique(position[target] * num_ops + position[source], return_inverse=True)
-    largest = np.zeros(len(key))
-    np.maximum.at(largest, index, size)
     start, producer = compressed(num_ops, key // num_ops, key % num_ops)
     seconds = problem.op_seconds[np.ix_(order, classes.first)]
-    # Least seconds a byte and least latency between classes.
-    rate, latency = np.full((2, len(classes.size), len(classes.size)), np.inf)
-    one, other = np.nonzero(problem.arrays.channel_between >= 0)
-    channel = problem.arrays.channel_between[one, other]
-    between = classes.of_device[one], classes.of_device[other]
-    np.minimum.at(rate, between, 1 / problem.arrays.bandwidth[channel])
-    np.minimum.at(latency, between, problem.arrays.latency[channel])
+    wait = np.where(seconds > 0, classes.overhead, 0.0)[producer]
     return Relaxed(
         start=start,
         producer=producer,
-        bytes=largest,
-        wait=np.where(seconds > 0, classes.overhead, 0.0)[producer],
+        wait=wait,
         seconds=seconds,
         group=problem.op_group[order],
         allowed=allowed_classes(allowed, classes),
         several=classes.size > 1,
         overhead=classes.overhead,
-        rate=np.where(np.isfinite(rate), rate, 0.0),
-        latency=latency,
+        transfer=_transfers(problem, classes, index[: graph.num_edges], wait),
         lag_first=False,
     )
+
+
+def _transfers(problem: PlacementProblem, classes: Classes, edge: Ints, wait: Floats) -> Floats:
+    """`Relaxed.transfer`, of the graph's edges by the (num_edges,) `edge` that each is part of.
+
+    What a transfer takes that nothing hinders (`seconds_alone`), by the fastest channel between the
+    classes; to be sent at a cost, it waits for the producer's device to be free.
+    """
+    arrays, cluster = problem.arrays, problem.cluster
+    size = problem.graph.tensor_bytes[problem.graph.edge_tensor]
+    found = np.full((len(wait), len(classes.size), len(classes.size)), np.inf)
+    alike: dict[tuple[int, int, object], int] = {}
+    for one, other in np.argwhere(arrays.channel_between >= 0).tolist():
+        number = int(arrays.channel_between[one, other])
+        channel = cluster.channels[number]
+        figures = channel.bandwidth, channel.latency_seconds, channel.send, channel.receive
+        alike[int(classes.of_device[one]), int(classes.of_device[other]), figures] = number
+    for (source, target, _), number in alike.items():
+        channels = np.full(len(size), number)
+        seconds = seconds_alone(arrays, channels, size)
+        sends = ends_seconds(arrays, channels, size)[0] > 0
+        slowest = np.zeros(len(wait))
+        np.maximum.at(slowest, edge, seconds + np.where(sends, wait[edge, source], 0.0))
+        found[:, source, target] = np.minimum(found[:, source, target], slowest)
+    return found
 
 
 def mirror(relaxed: Relaxed) -> Relaxed:
@@ -108,11 +122,9 @@ def mirror(relaxed: Relaxed) -> Relaxed:
     return relaxed._replace(
         start=start,
         producer=num_ops - 1 - consumer[edges],
-        bytes=relaxed.bytes[edges],
         wait=relaxed.wait[edges],
         seconds=relaxed.seconds[::-1].copy(),
         group=relaxed.group[::-1].copy(),
-        rate=relaxed.rate.T.copy(),
-        latency=relaxed.latency.T.copy(),
+        transfer=relaxed.transfer[edges].transpose(0, 2, 1).copy(),
         lag_first=not relaxed.lag_first,
     )

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,9 +22,10 @@ from placeto.bounds.memory import fitting_devices
 from placeto.bounds.queues import queue_pairs
 from placeto.bounds.relaxed import mirror, relax
 from placeto.bounds.work import window_bound
+from placeto.cluster import EndCost, Link
 from tests.bounds.brute_force import Enumerated, enumerate_all, enumerated
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.strategies import examples
+from tests.strategies import clusters_of_links, examples
 
 ROUNDING = 1 + 1e-9
 NO_PAIRS = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
@@ -50,13 +53,23 @@ def independent(fast: list[float], slow: list[float], **params: list[int]) -> Pl
 @examples(200)
 @given(every=enumerated())
 def test_no_feasible_placement_beats_the_bound(every: Enumerated) -> None:
+    assert_bounds(every)
+
+
+@examples(800)
+@given(every=enumerated(made=clusters_of_links, ranked=True))
+def test_no_feasible_placement_with_parts_and_ranks_beats_the_bound(every: Enumerated) -> None:
+    assert_bounds(every)
+
+
+def assert_bounds(every: Enumerated) -> None:
     assert lower_bound(every.problem) <= every.least_feasible * ROUNDING
     assert critical_path(every.problem) <= every.least * ROUNDING
     assert work_bound(every.problem) <= every.least_feasible * ROUNDING
 
 
-@examples(100)
-@given(every=enumerated())
+@examples(400)
+@given(every=enumerated() | enumerated(made=clusters_of_links, ranked=True))
 def test_no_feasible_placement_beats_any_part_of_the_bound(every: Enumerated) -> None:
     problem, least = every.problem, every.least_feasible * ROUNDING
     allowed = fitting_devices(problem)
@@ -122,6 +135,36 @@ def test_channels_are_as_fast_as_they_are_in_each_direction():
         graph = ComputationGraph(**{**_fields(graph), "op_seconds": unequal.graph.op_seconds})
         problem = PlacementProblem(graph, cluster, "none")
         assert lower_bound(problem) == enumerate_all(problem).least == bound
+
+
+def test_what_is_transferred_flows_through_its_parts():
+    # a on f, b on s. d0 rests until 1.5, and is then kept for 1 s to send 8 bytes; `in`, the
+    # narrowest link, takes 4 s, and both are 0.5 s away: 1 + 0.5 + 4 + 1 + 2.
+    unequal = independent([1.0, np.inf], [np.inf, 2.0])
+    devices = tuple(replace(d, launch_overhead_seconds=0.5) for d in unequal.cluster.devices)
+    there = Channel("there", ("f",), ("s",), path=("out", "in"), send=(EndCost(0, 1.0),))
+    back = Channel("back", ("s",), ("f",), 1.0)
+    links = (Link("out", 4.0, 0.5), Link("in", 2.0, 0.5))
+    graph = make_graph({"a": 1.0, "b": 2.0}, [("a", 8, ["b"])])
+    graph = replace(graph, op_seconds=unequal.graph.op_seconds)
+    problem = PlacementProblem(graph, Cluster("l", devices, (there, back), links=links), "none")
+    assert lower_bound(problem) == critical_path(problem) == enumerate_all(problem).least == 8.5
+    # To receive takes longer than all links: the slowest part counts.
+    slow = replace(there, receive=(EndCost(0, 1.0), EndCost(8, 0.0, 1.0)))
+    problem = PlacementProblem(graph, Cluster("l", devices, (slow, back), links=links), "none")
+    assert lower_bound(problem) == critical_path(problem) == enumerate_all(problem).least == 12.5
+
+
+def test_with_ranks_no_order_is_known():
+    # As in the test of the filter's gradient, but x and z go before w by their ranks.
+    graph = make_graph(
+        {"y": 1.0, "w": 2.0, "x": 1.0, "z": 1.0, "last": 1.0},
+        [("y", 0, ["x", "w"]), ("x", 0, ["z"]), ("z", 0, ["last"])],
+    )
+    groups = np.array([0, 1, 1, 1, 2])
+    assert lower_bound(PlacementProblem(graph, make_cluster(2), groups)) == 6.0
+    ranked = PlacementProblem(graph, make_cluster(2), groups, order=[0, 2, 1, 1, 1])
+    assert lower_bound(ranked) <= enumerate_all(ranked).least == 5.0
 
 
 def test_ops_of_a_group_are_on_one_device():

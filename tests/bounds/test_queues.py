@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from placeto import PlacementProblem, load_cluster, load_graph, simulate
 from placeto.bounds.queues import queue_pairs
 from tests.builders import make_cluster, make_graph
-from tests.strategies import examples, large_placed, placed
+from tests.strategies import clusters_of_links, examples, large_placed, placed
 
 NAMES = {"y": 1.0, "w": 5.0, "x": 1.0, "z": 1.0}
 
@@ -17,8 +17,8 @@ def pairs(graph, groups):
     return {(names[p], names[q]) for p, q in zip(*found, strict=True)}
 
 
-@examples(150)
-@given(example=st.one_of(placed(30), large_placed(80)))
+@examples(300)
+@given(example=st.one_of(placed(30), placed(30, made=clusters_of_links), large_placed(80)))
 def test_whatever_the_placement_the_first_of_a_pair_is_over_when_the_second_starts(example):
     problem, devices = example
     allowed = problem.allowed

@@ -124,13 +124,16 @@ def interchangeable_devices(problem: PlacementProblem) -> Ints:
 
     The simulator takes the devices one by one only where ops of no duration are concerned. What
     these send can overtake within an instant, on a channel with several sources or by a transfer
-    that takes no time; where that may happen, each device is a class of its own.
+    that takes no time; where that may happen, each device is a class of its own. So it is where
+    channels have paths or cost their ends something: what two devices send at one instant then
+    comes to a link in the order of the devices.
 
     Returns:
         (num_devices,) the lowest-numbered device of each one's class.
     """
     classes = np.arange(problem.num_devices)
-    if _numbers_matter(problem):
+    p = problem.arrays
+    if len(p.path) or len(p.costs) or _numbers_matter(problem):
         return classes
     for device in range(problem.num_devices):
         for lower in range(device):

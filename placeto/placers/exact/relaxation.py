@@ -7,6 +7,7 @@ from numba import prange
 
 from placeto.bounds.memory import least_memory
 from placeto.problem import PlacementProblem
+from placeto.simulation.parts import end_seconds
 from placeto.support.arrays import Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner, njit
@@ -37,6 +38,8 @@ class Relaxation(NamedTuple):
     bandwidth: Floats  # (num_channels,)
     latency: Floats  # (num_channels,)
     overhead: Floats  # (num_channels,)
+    cost_start: Ints  # (2 num_channels + 1,) of `costs`, see `ClusterArrays`
+    costs: Floats  # (num_costs, 3)
     weights: Floats  # (num_weights, num_devices) of the devices' work, each row adds up to 1
     work: Floats  # (num_weights, num_groups, num_devices + 1) weighted held seconds
     parameters: Ints  # (num_groups,) bytes
@@ -83,6 +86,8 @@ def relaxation_of(problem: PlacementProblem) -> Relaxation:
         bandwidth=p.bandwidth,
         latency=p.latency,
         overhead=p.overhead,
+        cost_start=p.cost_start,
+        costs=p.costs,
         weights=weights,
         work=_with_least(weights[:, None, :] * group_held),
         parameters=parameters,
@@ -155,7 +160,13 @@ def _least_seconds(r: Relaxation, devices: Ints) -> float:
             between[edge] = seconds[op]
         else:
             channel = channel_between[source, target]
-            between[edge] = seconds[op] + edge_bytes[edge] / bandwidth[channel] + latency[channel]
+            carried = edge_bytes[edge] / bandwidth[channel]
+            if len(r.costs) > 0:
+                for row in (2 * channel, 2 * channel + 1):
+                    carried = max(
+                        carried, end_seconds(r.cost_start, r.costs, row, edge_bytes[edge])
+                    )
+            between[edge] = seconds[op] + carried + latency[channel]
         head[other] = max(head[other], head[op] + between[edge])
     after = seconds.copy()  # seconds from an op's start to the end of the step
     for edge in range(num_edges - 1, -1, -1):

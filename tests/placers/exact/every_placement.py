@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from placeto import Cluster, PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
 from tests.builders import make_cluster
-from tests.strategies import SCALES, Scale, graphs, problems
+from tests.strategies import SCALES, Scale, clusters_of_links, graphs, problems
 
 MANY = 1024
 
@@ -59,7 +59,8 @@ def alike_problems(draw: st.DrawFn, max_ops: int) -> PlacementProblem:
 @st.composite
 def small_problems(draw: st.DrawFn, max_ops: int = 6) -> PlacementProblem:
     """Random problems of few placements, some groups pinned."""
-    problem = draw(problems(max_ops=max_ops) | alike_problems(max_ops))
+    linked = problems(max_ops, made=clusters_of_links, ranked=True)
+    problem = draw(problems(max_ops) | alike_problems(max_ops) | linked)
     pins = {
         group: draw(st.sampled_from(np.flatnonzero(problem.allowed[group]).tolist()))
         for group in draw(st.sets(st.integers(0, problem.num_groups - 1), max_size=2))
@@ -67,4 +68,6 @@ def small_problems(draw: st.DrawFn, max_ops: int = 6) -> PlacementProblem:
     while problem.num_devices ** (problem.num_groups - len(pins)) > MANY:
         group = min(set(range(problem.num_groups)) - set(pins))
         pins[group] = int(np.argmax(problem.allowed[group]))
-    return PlacementProblem(problem.graph, problem.cluster, problem.op_group, pins=pins)
+    return PlacementProblem(
+        problem.graph, problem.cluster, problem.op_group, pins=pins, order=problem.order
+    )
