@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.problem import PlacementProblem
+from placeto.simulation.alone import ends_seconds
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed
 
@@ -43,16 +44,27 @@ def groups_of(problem: PlacementProblem) -> Groups:
 
 
 def links(problem: PlacementProblem) -> tuple[Floats, Floats]:
-    """What a transfer between two devices takes when no other is in its way: start-up and pace.
+    """What a transfer between two devices costs when no other is in its way: start-up and pace.
 
     Two (num_devices, num_devices) arrays, 0 on the diagonal: seconds of the channel's latency and
     its overhead, and seconds a byte besides, as in the linear model of Baechi (Jeon et al. 2020).
+    Both have what the devices at its ends are kept from their ops for, by the line through what the
+    graph's smallest and its largest tensor cost them.
     """
     arrays, channel = problem.arrays, problem.cluster.channel_between
-    apart = channel >= 0
+    apart, size = channel >= 0, problem.graph.tensor_bytes
     startup, pace = np.zeros(channel.shape), np.zeros(channel.shape)
     startup[apart] = (arrays.latency + arrays.overhead)[channel[apart]]
     pace[apart] = 1 / arrays.bandwidth[channel[apart]]
+    if len(arrays.costs) and len(size):
+        channels = channel[apart]
+        low, high = (
+            np.add(*ends_seconds(arrays, channels, np.full(len(channels), some)))
+            for some in (size.min(), size.max())
+        )
+        slope = (high - low) / max(int(size.max() - size.min()), 1)
+        startup[apart] += low - slope * size.min()
+        pace[apart] += slope
     return startup, pace
 
 

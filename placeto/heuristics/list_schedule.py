@@ -6,6 +6,7 @@ import numpy as np
 
 from placeto.heuristics.costs import Groups, free_room, groups_of
 from placeto.problem import PlacementProblem
+from placeto.simulation.parts import end_seconds
 from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
 
@@ -22,6 +23,8 @@ class _Channels(NamedTuple):
     bandwidth: Floats  # (num_channels,) bytes/s
     latency: Floats  # (num_channels,) s
     overhead: Floats  # (num_channels,) s
+    cost_start: Ints  # (2 num_channels + 1,) of `costs`, see `ClusterArrays`
+    costs: Floats  # (num_costs, 3)
     queues: bool  # whether each carries one transfer after another
 
 
@@ -46,7 +49,8 @@ def list_schedule(
 ) -> ListSchedule:
     """Gives each group in turn the device on which it finishes first.
 
-    Its inputs are transferred once they are produced. Only devices that have room for all of the
+    Its inputs are transferred once they are produced, and are there after the slowest part of that;
+    what else it keeps devices from is left out. Only devices that have room for all of the
     group's parameters and outputs are considered; where none has, the one with the most room is
     taken. Groups with no choice take their room before all others.
 
@@ -55,7 +59,9 @@ def list_schedule(
     carries the transfers that it is given one after another, else none hinders another.
     """
     p, groups = problem.arrays, groups_of(problem)
-    channels = _Channels(p.channel_between, p.bandwidth, p.latency, p.overhead, queues)
+    channels = _Channels(
+        p.channel_between, p.bandwidth, p.latency, p.overhead, p.cost_start, p.costs, queues
+    )
     schedule = ListSchedule(np.zeros(problem.num_groups, dtype=np.int64), np.zeros(len(order)))
     shape = problem.num_devices, problem.num_groups + 1 if insertion else 1
     number = np.ones(problem.num_devices, dtype=np.int64)
@@ -177,8 +183,13 @@ def _transferred(
         if s.devices[source] != device:
             channel = channels.between[s.devices[source], device]
             begin = max(there, free[channel]) if channels.queues else there
-            sent = begin + groups.input_bytes[inputs[index]] / channels.bandwidth[channel]
+            size = groups.input_bytes[inputs[index]]
+            sent = begin + size / channels.bandwidth[channel]
             free[channel] = sent + channels.overhead[channel]
+            if len(channels.costs) > 0:
+                for row in (2 * channel, 2 * channel + 1):
+                    kept = end_seconds(channels.cost_start, channels.costs, row, size)
+                    sent = max(sent, begin + kept)
             there = sent + channels.latency[channel]
         latest = max(latest, there)
     return latest

@@ -1,8 +1,11 @@
 """What heuristics reckon with, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem
+from placeto.cluster import EndCost
 from placeto.heuristics.costs import (
     device_speeds,
     fastest_devices,
@@ -43,6 +46,20 @@ def test_a_transfer_takes_latency_overhead_and_its_bytes():
     assert startup.tolist() == [[0.0, 1.0], [0.5, 0.0]]
     assert pace.tolist() == [[0.0, 0.5], [0.25, 0.0]]
     assert mean_transfer_seconds(unequal(), np.array([0, 8])).tolist() == [0.75, 0.75 + 3.0]
+
+
+def test_a_transfer_costs_its_ends_what_they_cost_on_the_line_between_all_sizes():
+    # The tensors have 2 and 10 bytes: sent down 3 and 3 + 1 s, received 0 and 5 s; up nothing.
+    problem = unequal()
+    up, down = problem.cluster.channels
+    down = replace(
+        down, send=(EndCost(0, 3.0), EndCost(10, 3.0, 0.1)), receive=(EndCost(3, 0.0, 0.5),)
+    )
+    graph = replace(problem.graph, tensor_producer=np.array([0, 1]), tensor_bytes=np.array([2, 10]))
+    cluster = replace(problem.cluster, channels=(up, down))
+    startup, pace = links(PlacementProblem(graph, cluster, "none"))
+    assert startup.tolist() == [[0.0, 1.0], [0.5 + 3.0 - 2 * 0.75, 0.0]]
+    assert pace.tolist() == [[0.0, 0.5], [0.25 + 0.75, 0.0]]
 
 
 def test_seconds_of_devices_that_a_group_may_be_on():

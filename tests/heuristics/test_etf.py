@@ -1,5 +1,6 @@
 """Earliest finish on problems worked out by hand, and against a plain one."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem, place
+from placeto.cluster import EndCost
 from placeto.heuristics.etf import earliest_finish
 from tests.builders import make_cluster, make_graph
 from tests.strategies import problems
@@ -36,6 +38,20 @@ def test_a_fork_stays_where_the_transfer_takes_longer_than_the_queue():
     # c at 21 on d0, at 1 + 11 + 10 = 22 on d1.
     assert devices == {"a": 0, "b": 0, "c": 0}
     assert placement.step_time == 21.0
+
+
+def test_a_fork_stays_where_to_send_or_to_receive_takes_longer_than_the_queue():
+    graph = make_graph({"a": 1.0, "b": 10.0, "c": 10.0}, [("a", 1, ["b", "c"])])
+    cluster = make_cluster(2)
+    assert etf(graph, cluster)[0] == {"a": 0, "b": 0, "c": 1}
+    for end in ("send", "receive"):
+        # c at 21 on d0; at 1 + 9.5 + 10 on d1, then at 1 + 11 + 10.
+        for seconds, device in ((9.5, 1), (11.0, 0)):
+            cost = {end: (EndCost(0, 1.0), EndCost(1, seconds))}
+            channels = tuple(replace(channel, **cost) for channel in cluster.channels)
+            devices, placement = etf(graph, replace(cluster, channels=channels))
+            assert devices == {"a": 0, "b": 0, "c": device}
+            assert placement.step_time == (20.5 if device else 21.0)
 
 
 def test_a_chain_stays_together():
