@@ -224,14 +224,16 @@ def placements(problem: PlacementProblem) -> st.SearchStrategy[list[int]]:
 
 
 @st.composite
-def pinned(draw: st.DrawFn, max_ops: int = 20) -> PlacementProblem:
+def pinned(draw: st.DrawFn, max_ops: int = 20, **made: Any) -> PlacementProblem:
     """A random problem of which some groups are pinned to a device that they may be on."""
-    problem = draw(problems(max_ops))
+    problem = draw(problems(max_ops, **made))
     pins = {
         group: draw(st.sampled_from(np.flatnonzero(problem.allowed[group]).tolist()))
         for group in draw(st.sets(st.integers(0, problem.num_groups - 1), max_size=4))
     }
-    return PlacementProblem(problem.graph, problem.cluster, problem.op_group, pins=pins)
+    return PlacementProblem(
+        problem.graph, problem.cluster, problem.op_group, pins=pins, order=problem.order
+    )
 
 
 def allowed_placements(problem: PlacementProblem) -> st.SearchStrategy[list[int]]:

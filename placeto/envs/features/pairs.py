@@ -7,8 +7,8 @@ one group; what depends on devices is the same function of each device, so that 
 two devices can be asked about eight, and about kinds that it has never seen.
 
 Times are shares of the step time, made comparable by `squash`. A transfer is reckoned to take what
-it would take on an idle channel; a tensor that goes to a device anyway, for another group, costs
-nothing there.
+it would take on an idle channel between idle devices; a tensor that goes to a device anyway, for
+another group, costs nothing there.
 """
 
 from enum import IntEnum
@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.problem import PlacementProblem
+from placeto.simulation.parts import end_seconds
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import Compiled, State
 from placeto.support.arrays import Bools, Features, Floats, Ints
@@ -42,11 +43,11 @@ class Pair(IntEnum):
     SLOWDOWN = 2  # log of that over the fastest device's
     INPUT_LATE = 3  # by how much the latest input would come after its first consumer's start
     INPUTS_LATE = 4  # the sum of that over the inputs that would
-    RECEIVING = 5  # time on channels of the inputs that would have to be sent there
+    RECEIVING = 5  # time on channels, and at both ends, of inputs that would have to be sent there
     INPUT_SHARE = 6  # of the inputs' bytes, what is there or comes there anyway
     OUTPUT_LATE = 7  # by how much an output would come after its consumer's start, the latest
     OUTPUTS_LATE = 8  # the sum of that over those that would
-    SENDING = 9  # time on channels of the outputs that would have to be sent from there
+    SENDING = 9  # likewise, of the outputs that would have to be sent from there
     OUTPUT_SHARE = 10  # of the bytes that consumers read, what is read there
     BUSY_MEANWHILE = 11  # share of the ops' present times in which the device runs another op
     BUSY_AROUND = 12  # likewise, of these times and a little before and after
@@ -164,9 +165,10 @@ def busy_profile(
 ) -> None:
     """Sums up a schedule: a state at the end of a step of some seconds, with the starts of the ops.
 
-    (num_devices, BINS + 1) `busy` is filled with the seconds that each device works until the
-    beginning of each of `BINS` equal parts of the step, and until its end; (num_devices, 2) `load`
-    with the shares of the step for which a channel is taken by what it sends, and what it receives.
+    (num_devices, BINS + 1) `busy` is filled with the seconds that each device works, at ops and at
+    what it sends and receives, until the beginning of each of `BINS` equal parts of the step, and
+    until its end; (num_devices, 2) `load` with the shares of the step for which a channel is taken
+    by what it sends, and what it receives.
     """
     num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
     busy[:] = 0
@@ -176,14 +178,20 @@ def busy_profile(
         device = s.device_of[c.ops[op].group]
         seconds = c.op_seconds[num_kinds * op + c.device_kind[device]]
         if seconds > 0:
-            part = min(int(s.op_start[op] / bin_seconds), BINS - 1)
-            room = (part + 1) * bin_seconds - s.op_start[op]
-            while seconds > room and part < BINS - 1:
-                busy[device, part + 1] += room
-                seconds -= room
-                part += 1
-                room = bin_seconds
-            busy[device, part + 1] += seconds
+            _add_work(busy, device, s.op_start[op], seconds, bin_seconds)
+    longest = len(s.part_start) // max(len(s.parts), 1)
+    for number in range(s.status[0].num_transfers if len(c.costs) > 0 else 0):
+        transfer = s.transfers[number]
+        channel, size = transfer.channel, w.tensor_bytes[transfer.crossing]
+        sends = end_seconds(c.cost_start, c.costs, 2 * channel, size)
+        if sends > 0:
+            _add_work(busy, transfer.sender, s.part_start[longest * number], sends, bin_seconds)
+        receives = end_seconds(c.cost_start, c.costs, 2 * channel + 1, size)
+        if receives > 0:
+            last = max(c.path_start[channel + 1] - c.path_start[channel], 1) + 1
+            device = s.copies[transfer.copy].device
+            start = s.part_start[longest * number + last]
+            _add_work(busy, device, start, receives, bin_seconds)
     for device in range(len(busy)):
         for part in range(BINS):
             busy[device, part + 1] += busy[device, part]
@@ -196,6 +204,19 @@ def busy_profile(
         while copy >= 0:
             load[s.copies[copy].device, 1] += taken
             copy = s.copies[copy].next
+
+
+@inner(cache=True, error_model="numpy")
+def _add_work(busy: Floats, device: int, start: float, seconds: float, bin_seconds: float) -> None:
+    """Adds some seconds of a device's work to the parts of the step that they are in."""
+    part = min(int(start / bin_seconds), BINS - 1)
+    room = (part + 1) * bin_seconds - start
+    while seconds > room and part < BINS - 1:
+        busy[device, part + 1] += room
+        seconds -= room
+        part += 1
+        room = bin_seconds
+    busy[device, part + 1] += seconds
 
 
 @inner(cache=True)
@@ -263,11 +284,15 @@ def _neighbours(
         else:
             channel = c.channel_between[len(c.device_kind) * source + target]
             seconds = size / c.bandwidth[channel]
-            arrival += seconds + c.latency[channel]
+            sends = receives = 0.0
+            if len(c.costs) > 0:
+                sends = end_seconds(c.cost_start, c.costs, 2 * channel, size)
+                receives = end_seconds(c.cost_start, c.costs, 2 * channel + 1, size)
+            arrival += max(seconds, sends, receives) + c.latency[channel]
             # An input may come there for any other group; of an output's readers the first pays.
             end = c.crossings[tensor + 1].bundles if reads else bundle
             if not read_on(c, s, tensor, end, bundle, target):
-                sending += seconds + c.overhead[channel]
+                sending += seconds + c.overhead[channel] + (sends + receives)
             elif reads:
                 there += size
         delay = arrival - first_start(c, s, bundle)

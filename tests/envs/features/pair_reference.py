@@ -10,6 +10,7 @@ import numpy as np
 
 from placeto import PlacementProblem, Schedule, simulate
 from placeto.envs.features.pairs import BINS, ROOMY, TINY, WIDE, Group, Pair
+from tests.reference import end_seconds
 
 
 def squashed(share: float) -> float:
@@ -65,23 +66,33 @@ class Scene:
         if source == target:
             return 0.0
         channel = self.channel(source, target)
-        return self.size[tensor] / channel.bandwidth + channel.latency_seconds
+        slowest = max(self.size[tensor] / channel.bandwidth, *self.ends(tensor, source, target))
+        return slowest + channel.latency_seconds
+
+    def ends(self, tensor: int, source: int, target: int) -> tuple[float, float]:
+        """What it costs to send and to receive a tensor."""
+        channel, size = self.channel(source, target), self.size[tensor]
+        return end_seconds(channel.send, size), end_seconds(channel.receive, size)
 
     def taken(self, tensor: int, source: int, target: int) -> float:
-        """How long a tensor takes the channel."""
-        channel = self.channel(source, target)
-        return self.size[tensor] / channel.bandwidth + channel.overhead_seconds
+        """How long a tensor takes the channel and the devices at its ends."""
+        channel, ends = self.channel(source, target), self.ends(tensor, source, target)
+        return self.size[tensor] / channel.bandwidth + channel.overhead_seconds + sum(ends)
 
     def work_by_part(self, device: int) -> list[float]:
         """Seconds of work in each of `BINS` equal parts of the step."""
         edges = [self.step * part / BINS for part in range(BINS + 1)]
         parts = [0.0] * BINS
-        for op, group in enumerate(self.group):
-            if self.devices[group] == device:
-                begin = self.start[op]
-                end = begin + self.seconds(op, device)
-                for part in range(BINS):
-                    parts[part] += max(min(end, edges[part + 1]) - max(begin, edges[part]), 0)
+        work = [
+            (self.start[op], self.start[op] + self.seconds(op, device))
+            for op, group in enumerate(self.group)
+            if self.devices[group] == device
+        ]
+        ends, here = self.schedule.transfers.parts, self.schedule.transfers.parts.device == device
+        work += zip(ends.start[here].tolist(), ends.finish[here].tolist(), strict=True)
+        for begin, end in work:
+            for part in range(BINS):
+                parts[part] += max(min(end, edges[part + 1]) - max(begin, edges[part]), 0)
         return parts
 
     def worked(self, device: int, begin: float, end: float) -> float:

@@ -14,13 +14,22 @@ from placeto.envs.features.pairs import Group, Pair
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.envs.features.observing import observed
 from tests.envs.features.pair_reference import Scene, reference_group, reference_pairs, squashed
-from tests.strategies import GRID, allowed_placements, examples, graphs, groupings, pinned
+from tests.strategies import (
+    GRID,
+    allowed_placements,
+    clusters_of_links,
+    examples,
+    graphs,
+    groupings,
+    pinned,
+)
 
 
-@examples(75)
-@given(st.data())
-def test_every_column_is_that_of_the_slow_reference(data):
-    problem = data.draw(pinned(max_ops=24))
+@examples(150)
+@pytest.mark.parametrize("made", [{}, {"made": clusters_of_links, "ranked": True}])
+@given(data=st.data())
+def test_every_column_is_that_of_the_slow_reference(made, data):
+    problem = data.draw(pinned(max_ops=24, **made))
     devices = data.draw(allowed_placements(problem))
     visited = data.draw(st.sets(st.integers(0, problem.num_groups - 1)))
     later = data.draw(st.booleans())
