@@ -7,7 +7,15 @@ import gymnasium
 from placeto.support.late import loaded_late
 
 if TYPE_CHECKING:
-    from placeto.cluster import Channel, Cluster, Device, load_cluster, save_cluster
+    from placeto.cluster import (
+        Channel,
+        Cluster,
+        Device,
+        EndCost,
+        Link,
+        load_cluster,
+        save_cluster,
+    )
     from placeto.extraction.networkx_graph import from_networkx, to_networkx
     from placeto.graph import ComputationGraph, load_graph, save_graph
     from placeto.placement import Placement, load_placement
@@ -21,7 +29,15 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: `import placeto` stays fast, and free of torch and tensorflow.
 _HOMES = {
-    "cluster": ("Channel", "Cluster", "Device", "load_cluster", "save_cluster"),
+    "cluster": (
+        "Channel",
+        "Cluster",
+        "Device",
+        "EndCost",
+        "Link",
+        "load_cluster",
+        "save_cluster",
+    ),
     "extraction.networkx_graph": ("from_networkx", "to_networkx"),
     "graph": ("ComputationGraph", "load_graph", "save_graph"),
     "placement": ("Placement", "load_placement"),
@@ -37,6 +53,8 @@ __all__ = [
     "Cluster",
     "ComputationGraph",
     "Device",
+    "EndCost",
+    "Link",
     "Placement",
     "PlacementProblem",
     "PlacetoError",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -164,7 +164,7 @@ class Cluster:
             _check_finite(channel.overhead_seconds, f"{place}: overhead_seconds")
             for name in (*channel.sources, *channel.destinations):
                 self._index(name, place)
-            _check_bandwidth(channel.bandwidth, place)
+            _check_bandwidth(channel.bandwidth, place, " or a path of links")
             for end in ("send", "receive"):
                 _check_costs(getattr(channel, end), channel.multicast, f"{place}: {end}")
         missing = np.argwhere(self.channel_between < 0)
@@ -223,11 +223,12 @@ class Cluster:
         if not channel.path:
             return channel
         place = f"cluster {self.name!r}: channel {channel.name!r}"
+        _check_unique(channel.path, f"{place}: path: link")
         links = {link.name: link for link in self.links}
         for name in channel.path:
             if name not in links:
                 known = ", ".join(links) or "none"
-                raise PlacetoError(f"{place}: there is no link {name!r}; links: {known}")
+                raise PlacetoError(f"{place}: path: there is no link {name!r}; links: {known}")
         found = replace(
             channel,
             bandwidth=min(links[name].bandwidth for name in channel.path),
@@ -310,14 +311,15 @@ class ChannelDocument(Document, forbid_unknown_fields=True):
     receive: tuple[EndCostDocument, ...] = ()
 
 
-_TIMES = (
-    "launch_overhead_seconds", "latency_seconds", "overhead_seconds", "seconds", "seconds_per_byte",
-)  # fmt: skip
-_SIZES = ("memory_bytes", "from_bytes")
 _UNITS = {
-    **dict.fromkeys(_SIZES, "bytes"),
-    **dict.fromkeys(_TIMES, "seconds"),
+    "memory_bytes": "bytes",
+    "from_bytes": "bytes",
     "bandwidth": "bytes/second",
+    "launch_overhead_seconds": "seconds",
+    "latency_seconds": "seconds",
+    "overhead_seconds": "seconds",
+    "seconds": "seconds",
+    "seconds_per_byte": "seconds",
 }
 
 
@@ -380,14 +382,13 @@ def to_document(cluster: Cluster) -> dict[str, Any]:
 
 
 def _channel_entry(channel: Channel) -> dict[str, Any]:
+    """A channel as a cluster file has it: its figures or its path, and what the ends cost if so."""
     entry = _entry(ChannelDocument, channel)
-    if channel.path:
-        entry = {
-            key: entry[key] for key in entry if key not in ("bandwidth", "latency", "overhead")
-        }
     for end in ("send", "receive"):
         entry[end] = [_entry(EndCostDocument, cost) for cost in getattr(channel, end)]
-    return {key: value for key, value in entry.items() if value != []}
+    figures = ("bandwidth", "latency", "overhead") if channel.path else ()
+    empty = [key for key in ("path", "send", "receive") if not entry[key]]
+    return {key: value for key, value in entry.items() if key not in (*figures, *empty)}
 
 
 def _entry(kind: type[Document], value: object) -> dict[str, Any]:
@@ -415,7 +416,7 @@ def from_document(document: Any, where: str) -> Cluster:
 
 
 def _read(kind: Callable[..., _T], entries: Sequence[Document], where: str) -> tuple[_T, ...]:
-    """Devices, or channels, of their entries in a cluster file: quantities in SI units."""
+    """What entries of a cluster file are of, such as channels: quantities in SI units."""
     found = []
     for index, entry in enumerate(entries):
         place, values = f"{where}[{index}]", asdict(entry)
@@ -440,20 +441,22 @@ def _check_finite(value: float, where: str) -> None:
         raise PlacetoError(f"{where} is {value}, expected a finite number from 0")
 
 
-def _check_bandwidth(value: float, where: str) -> None:
+def _check_bandwidth(value: float, where: str, otherwise: str = "") -> None:
     if not 0 < value < np.inf:
         raise PlacetoError(
             f"{where}: bandwidth is {value}, expected a finite number of bytes a second above 0"
+            f"{otherwise}"
         )
 
 
 def _check_costs(costs: Sequence[EndCost], multicast: bool, where: str) -> None:
     if costs and multicast:
         raise PlacetoError(f"{where}: a multicast channel costs its ends nothing")
-    for before, cost in zip((None, *costs), costs, strict=False):
+    for cost in costs:
         for name in ("from_bytes", "seconds", "seconds_per_byte"):
             _check_finite(getattr(cost, name), f"{where}: {name}")
-        if before is not None and cost.from_bytes <= before.from_bytes:
+    for before, cost in pairwise(costs):
+        if cost.from_bytes <= before.from_bytes:
             raise PlacetoError(
                 f"{where}: sizes go from {before.from_bytes:g} to {cost.from_bytes:g} bytes, "
                 "expected ascending ones"

@@ -6,14 +6,23 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from placeto import Channel, Cluster, Device, PlacetoError, load_cluster, save_cluster
+from placeto import (
+    Channel,
+    Cluster,
+    Device,
+    EndCost,
+    Link,
+    PlacetoError,
+    load_cluster,
+    save_cluster,
+)
 from placeto.cluster import from_document, to_document
 from placeto.support.bundle import names
 from placeto.support.launch import Launch
-from tests.strategies import clusters, examples
+from tests.strategies import clusters, clusters_of_links, examples
 
 PRESETS = names("clusters", (".yaml",))
 
@@ -26,10 +35,31 @@ channels:
   - {name: out0, from: [gpu0], to: [gpu1], bandwidth: 7.6GB/s, overhead: 25us, multicast: true}
   - {name: out1, from: [gpu1], to: [gpu0], bandwidth: 7.6GB/s, latency: 1us}
 """
+LINKED = """
+name: two-hosts
+devices:
+  - {name: a, kind: k80, memory: 1GiB}
+  - {name: b, kind: k80, memory: 1GiB}
+links:
+  - {name: out-a, bandwidth: 1.2GB/s, latency: 20us}
+  - {name: switch, bandwidth: 10GB/s, latency: 0.5us}
+  - {name: out-b, bandwidth: 1GB/s}
+channels:
+  - name: there
+    from: [a]
+    to: [b]
+    path: [out-a, switch]
+    send: [{from: 0B, seconds: 40us}, {from: 64KiB, seconds: 9us, per_byte: 0.47ns}]
+  - name: back
+    from: [b]
+    to: [a]
+    bandwidth: 1GB/s
+    receive: [{from: 1, per_byte: 0.46ns}]
+"""
 
 
-def changed(path: str, value: Any) -> dict[str, Any]:
-    document = yaml.safe_load(VALID)
+def changed(path: str, value: Any, text: str = VALID) -> dict[str, Any]:
+    document = yaml.safe_load(text)
     *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
     table = document
     for key in parents:
@@ -56,6 +86,21 @@ def test_fields_by_hand(tmp_path: Path) -> None:
     )
 
 
+def test_links_and_ends_by_hand() -> None:
+    cluster = from_document(yaml.safe_load(LINKED), "here")
+    assert cluster.links == (
+        Link("out-a", 1.2e9, 20e-6), Link("switch", 10e9, 0.5e-6), Link("out-b", 1e9)
+    )  # fmt: skip
+    there, back = cluster.channels
+    # The narrowest link's bandwidth, and the latency of both.
+    assert (there.bandwidth, there.latency_seconds) == (1.2e9, 20e-6 + 0.5e-6)
+    assert there.path == ("out-a", "switch")
+    assert there.send == (EndCost(0, 40e-6), EndCost(65536, 9e-6, 0.47e-9))
+    assert (there.receive, back.send, back.path) == ((), (), ())
+    assert back.receive == (EndCost(1, 0.0, 0.46e-9),)
+    assert from_document(yaml.safe_load(yaml.safe_dump(to_document(cluster))), "h") == cluster
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets(tmp_path: Path, preset: str) -> None:
     cluster = load_cluster(preset)
@@ -80,10 +125,15 @@ def test_preset_names() -> None:
         assert devices == [kind] * int(rest[0]) + ["cpu"] * rest.endswith("-cpu")
 
 
-@given(clusters())
+@example(Cluster("alone", (Device("a", "k", 1),), (Channel("idle", (), (), 1.0),)))
+@given(clusters() | clusters_of_links())
 def test_there_and_back(cluster: Cluster) -> None:
     text = yaml.safe_dump(to_document(cluster), sort_keys=False)
     assert from_document(yaml.safe_load(text), "here") == cluster
+
+
+def linked(path: str, value: Any) -> dict[str, Any]:
+    return changed(path, value, LINKED)
 
 
 CHANNEL = {"name": "more", "from": ["gpu0"], "to": ["gpu1"], "bandwidth": "1GB/s"}
@@ -102,7 +152,13 @@ CHANNEL = {"name": "more", "from": ["gpu0"], "to": ["gpu1"], "bandwidth": "1GB/s
         (changed("channels.0.latency", math.inf), "latency_seconds is inf, expected a finite num"),
         (changed("channels.0.name", "out1"), "channel name 'out1' stands twice; names must be uni"),
         (changed("channels.0.speed", 1), "channels[0]: unknown key 'speed'; known: name, from, to"),
-        (changed("channels.0.bandwidth", ...), "channels[0]: key 'bandwidth' is missing"),
+        (changed("channels.0.bandwidth", ...),
+         "channel 'out0': bandwidth is 0.0, expected a finite number of bytes a second above 0 or "
+         "a path of links"),
+        (changed("channels.0.send", [{"from": 0, "seconds": 1}]),
+         "channel 'out0': send: a multicast channel costs its ends nothing"),
+        (changed("channels.1.path", ["nic"]),
+         "channel 'out1': path: there is no link 'nic'; links: none"),
         (changed("devices", []), "has no devices"),
         (changed("devices", {"gpu0": 1}), "devices: expected a list, found an object"),
         (changed("devices.0.memory", -5), "devices[0]: memory is -5, expected bytes such as"),
@@ -110,7 +166,32 @@ CHANNEL = {"name": "more", "from": ["gpu0"], "to": ["gpu1"], "bandwidth": "1GB/s
         (changed("devices.0.name", "gpu1"), "device name 'gpu1' stands twice; names must be"),
         (changed("devices.0.kind", 80), "devices[0].kind: expected a string, found a whole num"),
         (changed("devices.0.cores", 0), "devices[0].cores: expected a whole number >= 1"),
-        (changed("speed", 1), "unknown key 'speed'; known: name, devices, channels, source, laun"),
+        (changed("speed", 1), "unknown key 'speed'; known: name, devices, links, channels, source"),
+        (linked("links.0.name", "switch"), "link name 'switch' stands twice; names must be unique"),
+        (linked("links.0.bandwidth", 0), "link 'out-a': bandwidth is 0.0, expected a finite numb"),
+        (linked("links.0.latency", math.inf), "link 'out-a': latency_seconds is inf, expected a"),
+        (linked("links.0.latency", "1GB"), "links[0]: latency is '1GB', expected seconds such as"),
+        (linked("links.0.overhead", 1), "links[0]: unknown key 'overhead'; known: name, bandwidth"),
+        (linked("channels.0.path", ["out-a", "nic"]),
+         "channel 'there': path: there is no link 'nic'; links: out-a, switch, out-b"),
+        (linked("channels.0.path", ["switch", "switch"]),
+         "channel 'there': path: link name 'switch' stands twice"),
+        (linked("channels.0.path", "out-a"), "channels[0].path: expected a list, found a string"),
+        (linked("channels.0.bandwidth", "2GB/s"),
+         "channel 'there': has a path and figures of its own; expected those of its links alone"),
+        (linked("channels.0.overhead", "2us"), "channel 'there': has a path and figures of"),
+        (linked("channels.0.send.1.from", "0B"),
+         "channel 'there': send: sizes go from 0 to 0 bytes, expected ascending ones"),
+        (linked("channels.0.send.0.from", "1MiB"),
+         "channel 'there': send: sizes go from 1.04858e+06 to 65536 bytes, expected ascending"),
+        (linked("channels.0.send.0.from", "64us"), "channels[0]: send[0]: from is '64us', expect"),
+        (linked("channels.0.send.0.from", ...), "channels[0].send[0]: key 'from' is missing"),
+        (linked("channels.1.receive.0.per_byte", "1GB/s"),
+         "channels[1]: receive[0]: per_byte is '1GB/s', expected seconds such as 1.5 with a unit"),
+        (linked("channels.1.receive.0.seconds", -1),
+         "channels[1]: receive[0]: seconds is -1, expected seconds such as"),
+        (linked("channels.1.receive.0.seconds", math.inf),
+         "channel 'back': receive: seconds is inf, expected a finite number from 0"),
     ],
 )  # fmt: skip
 def test_invalid_files(tmp_path: Path, document: Any, message: str) -> None:
@@ -182,7 +263,7 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 @examples(100)
 @given(st.data())
 def test_mutated_documents(data: st.DataObject) -> None:
-    document = copy.deepcopy(yaml.safe_load(data.draw(st.sampled_from([VALID, LAUNCHED]))))
+    document = copy.deepcopy(yaml.safe_load(data.draw(st.sampled_from([VALID, LAUNCHED, LINKED]))))
     for _ in range(data.draw(st.integers(1, 3))):
         table: Any = document
         while True:
