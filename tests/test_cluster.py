@@ -1,5 +1,6 @@
 import copy
 import math
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +119,28 @@ def test_preset_names() -> None:
         f"{kind}x{n}{cpu}" for kind in ("k80", "k40") for n in (2, 4, 8) for cpu in ("", "-cpu")
     }
     today = {"p2.8xlarge", "v100x8-nvlink", "a100x8", "h100x8", "a100x2-v100x2-cpu"}
-    assert papers | today <= set(PRESETS)
+    hosts = {"p3.8xlarge-2", "n1-p100x2-4"}
+    assert papers | today | hosts <= set(PRESETS)
     for name in papers:
         kind, _, rest = name.partition("x")
         devices = [device.kind for device in load_cluster(name).devices]
         assert devices == [kind] * int(rest[0]) + ["cpu"] * rest.endswith("-cpu")
+
+
+@pytest.mark.parametrize(("preset", "hosts"), [("p3.8xlarge-2", "ab"), ("n1-p100x2-4", "abcd")])
+def test_a_host_has_one_way_out_and_one_in(preset: str, hosts: str) -> None:
+    cluster = load_cluster(preset)
+    assert sorted({device.name[0] for device in cluster.devices}) == list(hosts)
+    for device in cluster.devices:
+        assert f"task:{hosts.index(device.name[0])}/" in str(device.tensorflow)
+    for pair in permutations(range(cluster.num_devices), 2):
+        source, to = (cluster.devices[device].name[0] for device in pair)
+        channel = cluster.channels[cluster.channel_between[pair]]
+        shared = [link for link in channel.path if link.startswith("nic")]
+        assert shared == ([f"nic-out-{source}", f"nic-in-{to}"] if source != to else [])
+        if "pcie" in "".join(channel.path):
+            source, to = (cluster.devices[device].name for device in pair)
+            assert (channel.path[0], channel.path[-1]) == (f"pcie-out-{source}", f"pcie-in-{to}")
 
 
 @example(Cluster("alone", (Device("a", "k", 1),), (Channel("idle", (), (), 1.0),)))
