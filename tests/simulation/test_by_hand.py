@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 import placeto
-from placeto import Channel, Cluster, Device, PlacementProblem, Schedule, simulate
+from placeto import (
+    Channel,
+    Cluster,
+    Device,
+    EndCost,
+    Link,
+    PlacementProblem,
+    Schedule,
+    simulate,
+)
 from tests.builders import make_cluster, make_graph, make_problem
 
 
@@ -250,6 +259,85 @@ def test_device_that_cannot_run_an_op() -> None:
     assert schedule.step_time == np.inf
     assert not schedule.feasible
     assert simulate(problem, [1, 0, 1]).feasible
+
+
+def test_a_step_on_two_hosts_flows_through_links_and_keeps_the_ends() -> None:
+    # That of docs/simulator.md, in ms and MB. gpu0 rests until 1.01 after a, sends t0 [1.01, 1.23)
+    # and t1 [1.23, 1.30), then runs b. t0 is on `out` [1.01, 1.41), which what enters takes 0.1 to
+    # pass, and on `in` [1.11, 1.91); t1 [1.41, 1.51) and [1.91, 2.11). gpu1 runs e until 1.5, rests
+    # until 1.51, receives t0 [1.51, 2.01) and t1 [2.01, 2.02), whose last byte is there at 2.11,
+    # and runs c. t3 is on `back` [5.11, 5.21), and gpu0 receives it [5.21, 5.22), but its last byte
+    # is there at 5.31.
+    graph = make_graph(
+        {"a": 1, "b": 2, "c": 3, "d": 1, "e": 1.5},
+        [("a", 4 * 10**6, ["b", "c"]), ("a", 10**6, ["c"]), ("b", 2 * 10**6, ["d"]),
+         ("c", 10**6, ["d"])],
+        param_bytes={"b": 8 * 10**6, "c": 6 * 10**6}, temp_bytes={"c": 2 * 10**6},
+    )  # fmt: skip
+    cluster = Cluster(
+        "hosts",
+        (Device("gpu0", "k", 10**9, 0.01), Device("gpu1", "k", 10**9, 0.01)),
+        (
+            Channel("there", ("gpu0",), ("gpu1",), path=("out", "in"),
+                    send=(EndCost(0, 0.02, 0.05e-6),),
+                    receive=(EndCost(0, 0.01), EndCost(2**20, 0.1, 0.1e-6))),
+            Channel("back", ("gpu1",), ("gpu0",), 10e6, 0.1, 0.05, receive=(EndCost(0, 0.01),)),
+        ),
+        links=(Link("out", 10e6, 0.1), Link("in", 5e6)),
+    )  # fmt: skip
+    schedule = simulate(make_problem(graph, cluster), [0, 0, 1, 0, 1])
+    assert schedule.start.tolist() == pytest.approx([0, 1.3, 2.11, 5.31, 0])
+    assert schedule.step_time == pytest.approx(6.31)
+    found = schedule.transfers
+    assert found.tensor.tolist() == [0, 1, 3]
+    assert found.request.tolist() == pytest.approx([1, 1, 5.11])
+    assert found.start.tolist() == pytest.approx([1.01, 1.23, 5.11])
+    assert found.arrival.tolist() == pytest.approx([2.01, 2.11, 5.31])
+    assert schedule.peak_memory.tolist() == [15 * 10**6, 14 * 10**6]
+    assert simulate(make_problem(graph, cluster), [0] * 5).step_time == pytest.approx(8.54)
+
+
+def two_hosts(*channels: Channel) -> Cluster:
+    """d0 and d1 in one host, d2 and d3 in another; ways out 1 byte/s and 1 s, way in 2 bytes/s."""
+    inside = [Channel(f"{a}{b}", (a, b), (a, b), 1.0) for a, b in (("d0", "d1"), ("d2", "d3"))]
+    back = Channel("back", ("d2", "d3"), ("d0", "d1"), 1.0)
+    return Cluster(
+        "hosts",
+        tuple(Device(f"d{index}", "k", 100) for index in range(4)),
+        (*channels, *inside, back),
+        links=(Link("out", 1.0, 1.0), Link("more", 1.0, 1.0), Link("in", 2.0)),
+    )
+
+
+PAIRS = make_graph({"a": 1, "b": 1, "c": 1, "e": 1}, [("a", 4, ["c"]), ("b", 4, ["e"])])
+
+
+def test_channels_that_share_a_link_queue_at_it() -> None:
+    # a on d0 and b on d1 end at 1; 4 bytes each to c on d2 and to e on d3, over channels of their
+    # own, which share the way out: [1, 5) for c, the lower consumer, [5, 9) for e. What enters
+    # takes 1 s to pass: ways in [2, 4) and [6, 8), each done no earlier than the way out, 6 and 10.
+    to = [Channel(f"to-{d}", ("d0", "d1"), (d,), path=("out", "in")) for d in ("d2", "d3")]
+    schedule = simulate(make_problem(PAIRS, two_hosts(*to)), [0, 1, 2, 3])
+    assert carried(schedule) == [(0, [2], 1, 1, 6, 6), (1, [3], 1, 5, 10, 10)]
+    assert times(schedule) == [(0, 1), (0, 1), (6, 7), (10, 11)]
+    # A second way out: nobody waits but at the way in, [2, 4) and [4, 6), and there for nothing.
+    apart = two_hosts(to[0], Channel("to-d3", ("d0", "d1"), ("d3",), path=("more", "in")))
+    schedule = simulate(make_problem(PAIRS, apart), [0, 1, 2, 3])
+    assert times(schedule) == [(0, 1), (0, 1), (6, 7), (6, 7)]
+
+
+@pytest.mark.parametrize(("size", "seconds"), [(3, 0), (4, 5), (9, 5), (10, 2 + 10 * 3)])
+def test_an_end_costs_what_the_last_piece_of_its_size_says(size: int, seconds: float) -> None:
+    # a [0, 1) on d0; sending keeps d0 for `seconds` before c [1 + seconds, 2 + seconds) runs there,
+    # though c has waited since 0. The bytes leave beside that, and b on d1 has them when both ends.
+    costs = (EndCost(4, 5), EndCost(10, 2, 3))
+    graph = make_graph({"a": 1, "b": 1, "c": 1}, [("a", size, ["b"])])
+    there = Channel("there", ("d0",), ("d1",), 1.0, send=costs)
+    devices = make_cluster(2).devices
+    cluster = Cluster("ends", devices, (there, Channel("back", ("d1",), ("d0",), 1.0)))
+    schedule = simulate(make_problem(graph, cluster), [0, 1, 0])
+    arrival = 1 + max(size, seconds)
+    assert times(schedule) == [(0, 1), (arrival, arrival + 1), (1 + seconds, 2 + seconds)]
 
 
 def test_p2_8xlarge_has_the_constants_of_placetos_simulator() -> None:
