@@ -48,6 +48,7 @@ from placeto.reports.rows import (
     seconds,
 )
 from placeto.reports.tables import candidates_table, device_table, placement_table
+from placeto.reports.uncertainty import knows_ends, loses_if_a_tenth_off, may_cost_ends
 from placeto.search.incumbent import RECENT
 from placeto.simulation import simulate, simulate_many
 from placeto.simulation.simulate import compile_kernel
@@ -156,6 +157,8 @@ def run(arguments: Place) -> int:
         if path is not None:
             note(f"the {what} is in {path}")
     warn_unless_feasible(placement)
+    if kept_row(measured) is None:
+        warn_unless_sure(placement, base)
     if placement.interrupted:
         note("interrupted; this is the best placement until then")
     if placement.interrupted or page != arguments.report:
@@ -316,3 +319,22 @@ def warn_unless_feasible(placement: Placement) -> None:
                 f"warning: out of memory on {row['device']}: peak {row['peak_memory']} of "
                 f"{row['memory_limit']} bytes"
             )
+
+
+def warn_unless_sure(placement: Placement, base: Baseline) -> None:
+    """Says on stderr if a placement loses to one device where transfers cost a tenth more."""
+    step_time = loses_if_a_tenth_off(placement, base.single)
+    if step_time is None:
+        return
+    cluster = placement.problem.cluster
+    costs = "bandwidth"
+    if knows_ends(cluster):
+        costs += " and ends"
+    elif may_cost_ends(cluster):
+        costs += ", and ends kept for a tenth of each"
+    single = cluster.devices[base.single_device].name
+    note(
+        f"warning: where transfers cost a tenth more ({costs}), a step takes "
+        f"{format_seconds(step_time)}, and {format_seconds(base.single.step_time)} on {single} "
+        "alone; calibrate before relying on it"
+    )

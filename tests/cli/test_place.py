@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from placeto import (
     load_cluster,
@@ -118,6 +119,33 @@ def test_what_does_not_fit_is_written_said_and_is_status_1(placeto):
     assert Path("nowhere.json").exists()
     assert result.document["gap"] is None
     assert "OOM" in placeto(*argv).out
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "extra", "costs", "seconds"),
+    [
+        # b on d0, c and d on d1. a's output is sent [1, 10.52), b's [11, 20.52); d ends at 21.52.
+        # With a tenth less bandwidth [1, 11.58) and [11.58, 22.16), so that it ends at 23.16. If
+        # the first keeps d0 for 0.1 / 0.105 s, b runs from 1.95 to 11.95, and d ends at 23.53.
+        (0.105, {"multicast": True}, "bandwidth", "23.16 s"),
+        (0.105, {"send": [{"from": 0, "per_byte": 1e-9}]}, "bandwidth and ends", "23.16 s"),
+        (0.105, {}, "bandwidth, and ends kept for a tenth of each", "23.53 s"),
+        (0.125, {}, None, None),
+    ],
+)
+def test_a_win_that_costlier_transfers_undo(placeto, bandwidth, extra, costs, seconds):
+    cluster = yaml.safe_load(Path("duo.yaml").read_text())
+    for channel in cluster["channels"]:
+        channel |= {"bandwidth": bandwidth, "multicast": False} | extra
+    Path("slow.yaml").write_text(yaml.safe_dump(cluster))
+    argv = ("place", "fork.json", "--cluster", "slow.yaml", "--grouping", "none")
+    result = placeto(*argv, "--method", "exact", "--json")
+    assert result.document["ratio"] < 1
+    warning = (
+        f"placeto: warning: where transfers cost a tenth more ({costs}), a step takes {seconds}, "
+        "and 22 s on d0 alone; calibrate before relying on it"
+    )
+    assert result.err.splitlines() == ([warning] if costs else [])
 
 
 @pytest.mark.parametrize(

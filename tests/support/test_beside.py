@@ -76,7 +76,12 @@ def test_a_process_that_fails_is_waited_for_no_longer(tmp_path: Path) -> None:
 
 
 def test_all_that_a_first_placement_has_compiled_beside_it_runs_to_the_end() -> None:
-    code = "from placeto.cli.compiling import compile_all; compile_all(); "
-    code += "from placeto.bounds.heads import raise_by_joins; print(len(raise_by_joins.signatures))"
+    code = (
+        "from placeto.bounds.heads import raise_by_joins\n"
+        "from placeto.cli.compiling import compile_all\n"
+        "from placeto.simulation.parts import _advance_in_parts as parts\n"
+        "compile_all()\n"
+        "print(len(raise_by_joins.signatures), len(parts.signatures))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["groups", "bounds", "1"]
+    assert done.stdout.split() == ["groups", "bounds", "1", "1"]

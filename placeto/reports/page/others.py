@@ -3,13 +3,14 @@
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from placeto.placement import Placement
 from placeto.placers import PLACERS, place
 from placeto.problem import PlacementProblem
+from placeto.reports.uncertainty import Case, cases, scaled_problem
 from placeto.search.incumbent import Clock
 from placeto.simulation import simulate_many
 from placeto.support.errors import PlacetoError
@@ -84,50 +85,6 @@ def others(
 
 
 @dataclass(frozen=True)
-class Case:
-    """Costs that may be the real ones, as factors of the believed ones; see `scaled_problem`."""
-
-    name: str
-    bandwidth: float = 1.0
-    op_seconds: float = 1.0
-
-
-CASES = (
-    Case("as believed"),
-    Case("bandwidth −25%", bandwidth=0.75),
-    Case("bandwidth +25%", bandwidth=1.25),
-    Case("op times −25%", op_seconds=0.75),
-    Case("op times +25%", op_seconds=1.25),
-)
-
-
-def scaled_problem(
-    problem: PlacementProblem, *, bandwidth: float = 1.0, op_seconds: float = 1.0
-) -> PlacementProblem:
-    """The same groups and pins, with every channel's bandwidth and every op's time times a factor.
-
-    Latencies and overheads stay as they are, and what a transfer costs its ends. A channel with a
-    path has the bandwidths of its links, which are what is multiplied.
-    """
-    graph, cluster = problem.graph, problem.cluster
-    columns = {kind: op_seconds * graph.op_seconds[kind] for kind in cluster.kinds}
-    links = [replace(each, bandwidth=bandwidth * each.bandwidth) for each in cluster.links]
-    channels = [
-        replace(each, bandwidth=0.0, latency_seconds=0.0)
-        if each.path
-        else replace(each, bandwidth=bandwidth * each.bandwidth)
-        for each in cluster.channels
-    ]
-    return PlacementProblem(
-        replace(graph, op_seconds=columns),
-        replace(cluster, channels=tuple(channels), links=tuple(links)),
-        problem.op_group,
-        pins=problem.pins,
-        order=problem.order,
-    )
-
-
-@dataclass(frozen=True)
 class Outcome:
     """How a placement does in a case, beside the best of the other placers, None if none fits.
 
@@ -163,18 +120,22 @@ def sensitivity(
     What others found with the believed costs counts as it is; the quickest placers also run again,
     in each case for an equal part of the budget.
     """
-    share = budget_seconds / (len(CASES) - 1)
+    believed, *rest = cases(placement.problem.cluster)
+    share = budget_seconds / len(rest)
     again = run_again(others, share)
     end = time.monotonic()
     outcomes = []
-    for case in CASES:
+    for case in (believed, *rest):
         progress(f"sensitivity: {case.name}")
         problem = scaled_problem(
-            placement.problem, bandwidth=case.bandwidth, op_seconds=case.op_seconds
+            placement.problem,
+            bandwidth=case.bandwidth,
+            ends=case.ends,
+            op_seconds=case.op_seconds,
         )
         methods = [other.method for other in others]
         many = [placement.devices, *(other.devices for other in others)]
-        if case != CASES[0]:
+        if case != believed:
             end += share
             for method in again:
                 if time.monotonic() < end:

@@ -128,9 +128,9 @@ def sensitivity_sentence(report: Report) -> str:
         return f"Even with the costs as believed, {faster}; {why}."
     lost = [outcome for outcome in report.outcomes if not outcome.stands]
     if not lost:
-        return (
-            "The choice stands: if bandwidth or op times are 25% off, no other placement is faster."
-        )
+        ends = any(outcome.case.ends != 1 for outcome in report.outcomes)
+        costs = "bandwidth, the ends of transfers, or" if ends else "bandwidth or"
+        return f"The choice stands: if {costs} op times are 25% off, no other placement is faster."
     worst = max(lost, key=lambda outcome: outcome.margin)
     loss = f"is slower than what {worst.other} finds, by {worst.margin:.1%}"
     if np.isinf(worst.step_time):
