@@ -239,7 +239,7 @@ class Cluster:
             any(given) and given != (found.bandwidth, found.latency_seconds)
         ):
             raise PlacetoError(
-                f"{place}: has a path and figures of its own; expected those of its links alone"
+                f"{place}: has a path and figures of its own; expected none of these, or its links'"
             )
         return found
 

@@ -196,7 +196,7 @@ CHANNEL = {"name": "more", "from": ["gpu0"], "to": ["gpu1"], "bandwidth": "1GB/s
          "channel 'there': path: link name 'switch' stands twice"),
         (linked("channels.0.path", "out-a"), "channels[0].path: expected a list, found a string"),
         (linked("channels.0.bandwidth", "2GB/s"),
-         "channel 'there': has a path and figures of its own; expected those of its links alone"),
+         "channel 'there': has a path and figures of its own; expected none of these, or its lin"),
         (linked("channels.0.overhead", "2us"), "channel 'there': has a path and figures of"),
         (linked("channels.0.send.1.from", "0B"),
          "channel 'there': send: sizes go from 0 to 0 bytes, expected ascending ones"),
