@@ -227,13 +227,13 @@ class PlacementProblem:
         number = {link.name: index for index, link in enumerate(cluster.links)}
         paths = [[number[name] for name in channel.path] for channel in cluster.channels]
         costs = [end for channel in cluster.channels for end in (channel.send, channel.receive)]
-        links = [(link.bandwidth, link.latency_seconds) for link in cluster.links]
+        of_links = [(link.bandwidth, link.latency_seconds) for link in cluster.links]
         rows = [(c.from_bytes, c.seconds, c.seconds_per_byte) for end in costs for c in end]
         return ClusterArrays(
             held, cluster.channel_between, bandwidth, latency, overhead, multicast,
             path_start=np.cumsum([0, *map(len, paths)]),
             path=np.array([link for path in paths for link in path], dtype=np.int64),
-            links=np.array(links, dtype=float).reshape(-1, 2),
+            links=np.array(of_links, dtype=float).reshape(-1, 2),
             cost_start=np.cumsum([0, *map(len, costs)]),
             costs=np.array(rows, dtype=float).reshape(-1, 3),
         )  # fmt: skip

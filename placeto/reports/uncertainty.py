@@ -60,7 +60,7 @@ def scaled_problem(
     ends: float = 1.0,
     op_seconds: float = 1.0,
 ) -> PlacementProblem:
-    """The same groups and pins, with costs times a factor.
+    """The same groups, pins and order, with costs times a factor.
 
     Latencies and overheads stay as they are.
 
@@ -81,6 +81,7 @@ def scaled_problem(
         replace(cluster, channels=tuple(channels), links=tuple(links)),
         problem.op_group,
         pins=problem.pins,
+        order=problem.order,
     )
 
 

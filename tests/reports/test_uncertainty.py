@@ -43,7 +43,10 @@ def test_links_and_ends_that_are_known_are_scaled():
         Channel("back", ("d1",), ("d0",), 8.0, 3.0, 5.0, multicast=True),
         links=(Link("l", 16.0, 3.0), Link("m", 4.0)),
     )
-    found = scaled_problem(make_problem(FORK, cluster), bandwidth=0.25, ends=1.5).cluster
+    problem = PlacementProblem(FORK, cluster, "none", order=[3, 2, 1, 0])
+    scaled = scaled_problem(problem, bandwidth=0.25, ends=1.5)
+    assert scaled.ranks.tolist() == [3, 2, 1, 0]
+    found = scaled.cluster
     assert found.links == (Link("l", 4.0, 3.0), Link("m", 1.0))
     there, back = found.channels
     assert (there.bandwidth, there.latency_seconds) == (1.0, 3.0)

@@ -3,8 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placeto import Channel, PlacementProblem, load_cluster, load_graph, place, simulate
-from placeto.cluster import Link
+from placeto import PlacementProblem, load_cluster, load_graph, place, simulate
 from placeto.reports.page.others import (
     GREEDY,
     others,
