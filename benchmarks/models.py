@@ -66,3 +66,67 @@ def attention(width: int = 256, heads: int = 4, depth: int = 2, length: int = 32
         more = layers.Dense(width)(layers.Dense(4 * width, "relu")(x))
         x = layers.LayerNormalization()(layers.Add()([x, more]))
     return Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))
+
+
+def recommender(tables: int = 6, rows: int = 20_000, width: int = 64, hidden: int = 512) -> Any:
+    """Tables of embeddings, dot products of what they give, dense layers (Naumov et al. 2019)."""
+    numbers = Input((hidden,))
+    x = layers.Dense(width, "relu")(layers.Dense(hidden, "relu")(numbers))
+    kinds = [Input((8,), dtype="int32") for _ in range(tables)]
+    found = [layers.GlobalAveragePooling1D()(layers.Embedding(rows, width)(kind)) for kind in kinds]
+    pairs = [layers.Dot(1)([x, each]) for each in found]
+    x = layers.Concatenate()([x, *found, *pairs])
+    for _ in range(2):
+        x = layers.Dense(hidden, "relu")(x)
+    return Model([numbers, *kinds], layers.Dense(1)(x))
+
+
+def pyramid(width: int = 24, size: int = 32, depth: int = 3) -> Any:
+    """Convolutions to small pictures and up again, with short cuts (Ronneberger et al. 2015)."""
+    x = inputs = Input((size, size, 3))
+    kept = []
+    for level in range(depth):
+        x = layers.Conv2D(width << level, 3, padding="same", activation="relu")(x)
+        kept.append(x)
+        x = layers.MaxPooling2D()(x)
+    x = layers.Conv2D(width << depth, 3, padding="same", activation="relu")(x)
+    for level in reversed(range(depth)):
+        x = layers.Concatenate()([layers.UpSampling2D()(x), kept[level]])
+        x = layers.Conv2D(width << level, 3, padding="same", activation="relu")(x)
+    return Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+
+
+def siamese(width: int = 32, size: int = 24, depth: int = 3) -> Any:
+    """Two pictures, each through convolutions of its own, and what they have in common."""
+    inputs = [Input((size, size, 3)), Input((size, size, 3))]
+    ends = []
+    for x in inputs:
+        for level in range(depth):
+            x = layers.Conv2D(width << level, 3, padding="same", activation="relu")(x)
+            x = layers.BatchNormalization()(x) if level else x
+            x = layers.MaxPooling2D()(x) if level < depth - 1 else x
+        ends.append(layers.Dense(128)(layers.GlobalAveragePooling2D()(x)))
+    return Model(inputs, layers.Dense(1)(layers.Multiply()(ends)))
+
+
+def translation(hidden: int = 256, length: int = 8) -> Any:
+    """LSTM layers that read, and one that writes and looks back, unrolled (Luong et al. 2015)."""
+    read, written = Input((length, hidden)), Input((length, hidden))
+    memory, *state = layers.LSTM(hidden, unroll=True, return_sequences=True, return_state=True)(
+        layers.LSTM(hidden, unroll=True, return_sequences=True)(read)
+    )
+    x = layers.LSTM(hidden, unroll=True, return_sequences=True)(written, initial_state=state)
+    x = layers.Concatenate()([x, layers.Attention()([x, memory])])
+    return Model([read, written], layers.Dense(1000)(x))
+
+
+def mixer(patches: int = 64, width: int = 192, depth: int = 3) -> Any:
+    """Dense layers over places and over channels in turn (Tolstikhin et al. 2021)."""
+    x = inputs = Input((patches, width))
+    for _ in range(depth):
+        across = layers.Permute((2, 1))(layers.LayerNormalization()(x))
+        across = layers.Dense(patches)(layers.Dense(2 * patches, "gelu")(across))
+        x = layers.Add()([x, layers.Permute((2, 1))(across)])
+        more = layers.Dense(4 * width, "gelu")(layers.LayerNormalization()(x))
+        x = layers.Add()([x, layers.Dense(width)(more)])
+    return Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))

@@ -17,9 +17,13 @@ from placeto.support.files import read_bytes
 from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from tensorflow.core.framework.graph_pb2 import GraphDef
+    from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
 _LINE_LENGTH = 300
+_TRACES = 3
 # Lines of an error's message that say where it was met, or how many errors were, before those that
 # say what. Errors met together are numbered, or stand between two rules.
 _HEADING = re.compile(
@@ -120,6 +124,14 @@ def run_steps(
             wanted = [graph.get_operation_by_name(name) for name in operations]
             step = session.make_callable(wanted)
             say("running its first steps")
+            full = RunOptions(trace_level=RunOptions.FULL_TRACE)
+
+            def trace() -> RunMetadata:
+                metadata = RunMetadata()
+                session.run(wanted, options=full, run_metadata=metadata)
+                return metadata
+
+            check_done(trace, list(operations))
             for _ in range(effort.warm_up):
                 step()
             say("running its steps")
@@ -129,13 +141,25 @@ def run_steps(
                 step()
                 samples.append(time.perf_counter() - begin)
             say("tracing steps")
-            full = RunOptions(trace_level=RunOptions.FULL_TRACE)
-            traces = []
-            for _ in range(request["traces"]):
-                metadata = RunMetadata()
-                session.run(wanted, options=full, run_metadata=metadata)
-                traces.append(metadata.SerializeToString())
-            return samples, traces
+            return samples, [trace().SerializeToString() for _ in range(request["traces"])]
+
+
+def check_done(trace: Callable[[], RunMetadata], names: Collection[str]) -> None:
+    """Raises `ValueError` if steps are done without some of these ops.
+
+    An executor that finds no op ready ends the step without a word. A trace lacks what a worker
+    told too late, now and then: an op is missed when `_TRACES` lack it.
+    """
+    missing = set(names)
+    for _ in range(_TRACES):
+        nodes = (node for each in trace().step_stats.dev_stats for node in each.node_stats)
+        missing -= {node.node_name.partition(":")[0] for node in nodes}
+        if not missing:
+            return
+    raise ValueError(
+        f"{len(missing)} of {len(names)} results of a step were never computed, such as "
+        f"{min(missing)!r}: the runtime's own changes of the graph, and its order, close a cycle"
+    )
 
 
 def one_line(message: str) -> str:

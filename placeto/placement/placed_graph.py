@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 ORDERED, UNORDERED = ORDERS = ("fifo", "none")
 
+# What oneDNN merges with what made its first input, by what that one's type has in its name: any
+# for BiasAddGrad, which is merged with a convolution's gradient that reads the same.
+_MERGED = {"BiasAdd": "Conv", "BiasAddGrad": "", "Conv2D": "Pad"}
+_APART = "placeto_apart"
+
 
 def check_order(order: str) -> None:
     """Raises `PlacetoError` for what is no order."""
@@ -60,10 +65,23 @@ def placed_graph_def(graph_def: GraphDef, op_devices: Mapping[str, str]) -> Grap
 
 
 def add_control_edges(graph_def: GraphDef, edges: Iterable[tuple[str, str]]) -> None:
-    """Lets ops of a graph wait for others, by name: which must end before which other begins."""
+    """Lets ops of a graph wait for others, by name: which must end before which other begins.
+
+    Where oneDNN is at work (on CPUs that have AVX512_VNNI, by default), TensorFlow merges two ops
+    into one and gives it the edges of both. Where one of them comes before something that comes
+    before the other, that is a cycle, and the executor, which finds no op ready, ends the step as
+    if it were done (seen with 2.21). So what would be merged is kept apart by an Identity.
+    """
     nodes = {node.name: node for node in graph_def.node}
     for before, after in edges:
         nodes[after].input.append(f"^{before}")
+    for node in list(graph_def.node):
+        if node.op in _MERGED and _MERGED[node.op] in nodes[_op_of(node.input[0])].op:
+            apart = graph_def.node.add(name=f"{_APART}/{node.name}", op="Identity")
+            apart.device = node.device
+            apart.input.append(node.input[0])
+            apart.attr["T"].CopyFrom(node.attr["T"])
+            node.input[0] = apart.name
 
 
 def _op_of(tensor: str) -> str:

@@ -7,10 +7,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tensorflow.core.framework.step_stats_pb2 import NodeExecStats
+from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
 from placeto.measurement import Effort, driver
 
 WARM_UP = 3
+CHECKED = 1  # step, traced before all others, that all results are of
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def run(monkeypatch):
 
 def test_the_first_steps_do_not_count_and_those_traced_come_last(run):
     times = [4.0, 2.0, 3.0, 9.0]
-    assert run(times, Effort(WARM_UP, 4), traces=2) == (times, WARM_UP + 4 + 2, 2)
+    assert run(times, Effort(WARM_UP, 4), traces=2) == (times, CHECKED + WARM_UP + 4 + 2, 2)
     assert run.stages == [
         "setting the variables", "running its first steps", "running its steps", "tracing steps",
     ]  # fmt: skip
@@ -84,4 +87,18 @@ def test_measures_on_until_the_median_is_known_well_enough(
 ):
     effort = Effort(WARM_UP, steps_asked, max_steps, precision)
     samples, ran, _ = run(seconds, effort)
-    assert (len(samples), ran) == (count, WARM_UP + count)
+    assert (len(samples), ran) == (count, CHECKED + WARM_UP + count)
+
+
+def traced(*names):
+    metadata = RunMetadata()
+    metadata.step_stats.dev_stats.add().node_stats.extend(
+        [NodeExecStats(node_name=name) for name in names]
+    )
+    return metadata
+
+
+def test_results_that_no_trace_has_were_not_computed():
+    driver.check_done(iter([traced("a"), traced("b:B")]).__next__, ["a", "b"])
+    with pytest.raises(ValueError, match=r"1 of 2 results .* such as 'b'"):
+        driver.check_done(lambda: traced("a", "c"), ["a", "b"])

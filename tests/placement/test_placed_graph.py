@@ -8,6 +8,7 @@ import pytest
 from placeto import Cluster, Device, PlacementProblem, PlacetoError
 from placeto.cluster import Channel
 from placeto.placement import Placement
+from placeto.placement.placed_graph import add_control_edges
 from tests.builders import make_graph
 
 TENSORS = [("v", 0, ["read", "write"]), ("read", 4, ["mul"]), ("mul", 4, ["write"])]
@@ -81,3 +82,41 @@ def test_ops_are_kept_in_the_simulated_order():
     assert made.apply(given, order="none").node[-1].input == ["read"]
     with pytest.raises(PlacetoError, match="order is 'gpipe', expected fifo or none"):
         made.apply(given, order="gpipe")
+
+
+def convolution(graph):
+    """The gradient of a convolution with a bias, as ops that oneDNN merges two by two."""
+    import tensorflow as tf
+
+    with graph.as_default():
+        x, weights = tf.ones([2, 8, 8, 4]), tf.ones([3, 3, 4, 4])
+        made = tf.nn.bias_add(tf.nn.conv2d(x, weights, 1, "SAME", name="conv"), tf.ones([4]))
+        error = tf.identity(made, name="error")
+        args = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+        tf.raw_ops.Conv2DBackpropFilter(
+            input=x, filter_sizes=[3, 3, 4, 4], out_backprop=error, name="filter", **args
+        )
+        tf.identity(tf.ones([4]), name="before")
+        tf.raw_ops.BiasAddGrad(out_backprop=error, name="bias")
+    return graph.as_graph_def()
+
+
+def test_what_is_kept_in_order_is_not_merged_to_a_cycle():
+    import tensorflow as tf
+
+    made = convolution(tf.Graph())
+    # Between a convolution and what adds its bias comes the bias, between its gradients an op.
+    add_control_edges(made, [("conv", "ones_2"), ("filter", "before"), ("before", "bias")])
+    with tf.Graph().as_default():
+        tf.graph_util.import_graph_def(made, name="")
+        options = tf.compat.v1.ConfigProto()
+        options.graph_options.rewrite_options.disable_meta_optimizer = True
+        options.graph_options.optimizer_options.opt_level = -1
+        with tf.compat.v1.Session(config=options) as session:
+            added, of_filter, of_bias = session.run(["error:0", "filter:0", "bias:0"])
+    assert added[0, 4, 4].tolist() == [37.0] * 4
+    assert of_bias.tolist() == added.sum(axis=(0, 1, 2)).tolist()
+    assert of_filter[1, 1, 0].tolist() == of_bias.tolist()  # of ones
+    inputs = {node.name: list(node.input) for node in made.node}
+    assert inputs["BiasAdd"][0] == "placeto_apart/BiasAdd"
+    assert inputs["bias"][0] == "placeto_apart/bias"
