@@ -62,10 +62,11 @@ def reference_schedule(
     transfers: set[ReferenceTransfer] = set()
     ready: dict[int, list[tuple[float, float, int]]] = {d: [] for d in range(cluster.num_devices)}
     device_free = dict.fromkeys(ready, 0.0)
-    # Of devices and links by what they are: parts of transfers that wait, and from when it is free.
-    waiting: dict[tuple[str, int], list[tuple[float, int, int, int, Chain]]] = {}
-    link_free: dict[tuple[str, int], float] = {}
-    ends: list[tuple[float, int, int]] = []  # (instant, op, -1)
+    device_sends = dict.fromkeys(ready, 0.0)  # or receives, until then
+    running: dict[int, int] = {}
+    # Of links by number: parts of transfers that wait, and from when it is free.
+    waiting: dict[int, list[tuple[float, int, int, int, Chain]]] = {}
+    link_free: dict[int, float] = {}
     arrivals: list[tuple[float, int, frozenset[int]]] = []
     coming: list[tuple[float, int, int, Chain]] = []  # parts that will be queued
     alarms: list[float] = [0.0]  # instants at which a device or a link may become free
@@ -79,8 +80,22 @@ def reference_schedule(
                     heapq.heappush(ready[device], (rank[op], now, op))
 
     def queue(chain: Chain, since: float) -> None:
-        key = (since, chain.lowest, chain.tensor, next(count), chain)
-        heapq.heappush(waiting.setdefault(chain.parts[chain.at].resource, []), key)
+        where, number = chain.parts[chain.at].resource
+        if where == "link":
+            key = (since, chain.lowest, chain.tensor, chain.number, chain)
+            heapq.heappush(waiting.setdefault(number, []), key)
+            return
+        # A device takes it up at once, or after other parts; its op has to wait meanwhile.
+        part = chain.parts[chain.at]
+        now = max(since, device_sends[number])
+        device_sends[number] = now + part.seconds
+        if number in running:
+            finish[running[number]] += part.seconds
+        if device_free[number] > since:
+            device_free[number] += part.seconds
+        else:
+            device_free[number] = now + part.seconds
+        begin(chain, now)
 
     def begin(chain: Chain, now: float) -> float:
         """Starts the part whose turn it is; when its resource is free again."""
@@ -93,7 +108,7 @@ def reference_schedule(
         chain.done = chain.sent + part.latency
         chain.at += 1
         if chain.at < len(chain.parts):
-            heapq.heappush(coming, (now + part.latency, next(count), 0, chain))
+            heapq.heappush(coming, (now + part.latency, chain.number, 0, chain))
         else:
             heapq.heappush(arrivals, (chain.done, chain.tensor, chain.bound))
             transfers.add(
@@ -110,22 +125,27 @@ def reference_schedule(
     for op in range(graph.num_ops):
         if not absent[op]:
             heapq.heappush(ready[device_of[op]], (rank[op], 0.0, op))
+    now = 0.0
 
-    while ends or arrivals or coming or alarms:
-        now = min([*alarms[:1], *(some[0] for some in (*ends[:1], *arrivals[:1], *coming[:1]))])
+    while running or arrivals or coming or alarms or any(ready.values()):
+        ends = [finish[op] for op in running.values()]
+        free = [instant for instant in device_free.values() if instant > now]
+        now = min([*alarms[:1], *ends, *free, *(some[0] for some in (*arrivals[:1], *coming[:1]))])
         while alarms and alarms[0] == now:
             heapq.heappop(alarms)
         while True:
-            while ends and ends[0][0] == now:
-                _, op, _ = heapq.heappop(ends)
-                here = device_of[op]
+            for here in sorted(device for device, op in running.items() if finish[op] == now):
+                op = running.pop(here)
                 for tensor in outputs[op]:
                     present(tensor, here, now)
                     elsewhere = {device_of[c] for c in consumers[tensor]} - {here}
-                    for channel, bound in bundles(cluster, here, elsewhere):
-                        lowest = min(c for c in consumers[tensor] if device_of[c] in bound)
+                    requests = [
+                        (min(c for c in consumers[tensor] if device_of[c] in bound), channel, bound)
+                        for channel, bound in bundles(cluster, here, elsewhere)
+                    ]
+                    for lowest, channel, bound in sorted(requests, key=lambda each: each[0]):
                         parts = parts_of(cluster, channel, here, bound, sizes[tensor])
-                        queue(Chain(tensor, channel, bound, lowest, now, parts), now)
+                        queue(Chain(tensor, channel, bound, lowest, now, parts, next(count)), now)
             while arrivals and arrivals[0][0] == now:
                 _, tensor, bound = heapq.heappop(arrivals)
                 for device in bound:
@@ -133,32 +153,22 @@ def reference_schedule(
             while coming and coming[0][0] == now:
                 queue(heapq.heappop(coming)[-1], now)
             links = sorted(
-                name for name, some in waiting.items()
-                if some and name[0] == "link" and link_free.get(name, 0.0) <= now
-            )  # fmt: skip
+                link for link, some in waiting.items() if some and link_free.get(link, 0.0) <= now
+            )
             if links:
                 link_free[links[0]] = begin(heapq.heappop(waiting[links[0]])[-1], now)
             if links or (arrivals and arrivals[0][0] == now) or (coming and coming[0][0] == now):
                 continue
-            idle = [
-                d for d in ready
-                if (ready[d] or waiting.get(("device", d))) and device_free[d] <= now
-            ]  # fmt: skip
+            idle = [d for d in ready if ready[d] and d not in running and device_free[d] <= now]
             if not idle:
                 break
             device = min(idle)
-            if waiting.get(("device", device)):
-                chain = heapq.heappop(waiting["device", device])[-1]
-                device_free[device] = begin(chain, now)
-                continue
             _, _, op = heapq.heappop(ready[device])
             start[op], finish[op] = now, now + seconds[op]
             device_free[device] = finish[op]
             if seconds[op] > 0:
                 device_free[device] += cluster.devices[device].launch_overhead_seconds
-            heapq.heappush(ends, (finish[op], op, -1))
-            if device_free[device] > now:
-                heapq.heappush(alarms, device_free[device])
+            running[device] = op
 
     peak = [
         peak_of(device, graph, device_of, start, finish, consumers, transfers)
@@ -197,6 +207,7 @@ class Chain:
     lowest: int
     request: float
     parts: list[Part]
+    number: int
     kept: list[tuple[str, int, float, float]] = field(default_factory=list)
     at: int = 0
     start: float = 0.0

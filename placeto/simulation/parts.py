@@ -8,11 +8,14 @@ than that: what is sent flows through.
 At every instant t the kernel does, in this order and until nothing is left to do at t:
 
 1. all ops that finish, all transfers that arrive and all parts that are due at t: tensors become
-   present, ops become ready, parts are queued;
+   present, ops become ready, parts are queued, on devices behind those before it, so that it is
+   known at once when they will be over;
 2. the lowest-numbered free link with a part in its queue starts the first one, and the kernel goes
    back to 1;
-3. the lowest-numbered free device that has a part or a ready op starts its first part, or without
-   any its first op, by rank where ops have ranks, and the kernel goes back to 1.
+3. the lowest-numbered free device that has a ready op starts its first one, by rank where ops have
+   ranks, and the kernel goes back to 1, since an op of zero duration finishes at t itself.
+
+What is due at one instant is taken in the order in which the transfers were requested.
 
 Of one link without ends this is version 1.
 """
@@ -26,8 +29,6 @@ from placeto.simulation.transitions import arrive, finish_in_group
 from placeto.support.arrays import Floats, Int32s, Ints
 from placeto.support.heaps import allocation_free, expanded, pop, push, u
 
-SEND = -1  # the part before the first link
-
 
 @allocation_free
 def end_seconds(cost_start: Ints, costs: Floats, row: int, size: int) -> float:
@@ -39,19 +40,33 @@ def end_seconds(cost_start: Ints, costs: Floats, row: int, size: int) -> float:
     return found
 
 
-@allocation_free
+@expanded
 def queue_part(
-    channels: Channels, waiting: Waiting, stirred: Int32s, num_stirred: int, num_links: int,
-    queue: int, transfer: int, now: float,
+    channels: Channels, waiting: Waiting, stirred: Int32s, num_stirred: int, queue: int,
+    transfer: int, now: float,
 ) -> int:  # fmt: skip
-    """Adds a transfer to the queue of a link or, past `num_links`, a device; counts the stirred."""
+    """Adds a transfer to the queue of a link; counts the stirred."""
     waiting[u(transfer)].since = now
     request(channels, waiting, queue, transfer)
-    if queue < num_links and channels[u(queue)].free <= now and channels[u(queue)].wakes != 1:
+    if channels[u(queue)].free <= now and channels[u(queue)].wakes != 1:
         channels[u(queue)].wakes = 1
         stirred[u(num_stirred)] = queue
         return num_stirred + 1
     return num_stirred
+
+
+@expanded
+def keep(devices: Devices, device: int, now: float, seconds: float) -> float:
+    """Has a device send or receive, after what it was given before; returns when it begins.
+
+    The op that runs there has to wait meanwhile, or the next one does.
+    """
+    d = devices[u(device)]
+    begin: float = max(now, d.carries_until)
+    d.carries_until = begin + seconds
+    d.free = d.free + seconds if d.free > now else d.carries_until
+    d.next_time = d.next_time + seconds if d.running >= 0 else d.free
+    return begin
 
 
 @expanded
@@ -74,11 +89,10 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     (
         device_of, status, devices, missing, links, source_next, ready, waiting_ops, copy_at, done,
         channels, stirred, copies, transfers, waiting, event_codes, event_times, slots,
-        group_start, op_start, source_start, parts, part_start,
+        group_start, op_start, source_start, parts, part_start, op_finish,
     ) = s  # fmt: skip
     queues = (devices, ready, waiting_ops, ranks, status)
     num_devices, num_channels = len(device_kind), len(bandwidth)
-    num_links = num_channels + len(links_of)  # a channel without a path is a link of its own
     num_kinds = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots)
     fields = (ops, held, links, slots, local, missing)
@@ -105,6 +119,8 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                 device = done[u(position)]
                 op = devices[u(device)].running
                 devices[u(device)].running = -1
+                if ops_wanted:
+                    op_finish[u(op)] = now
                 remaining -= 1
                 finish_in_group(fields, num_slots, queues, device, op, now)
                 # Hand its outputs to other groups, on its device or elsewhere.
@@ -159,14 +175,22 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                         channel = transfers[u(transfer)].channel
                         channels[u(channel)].at_hand = -1
                         first = path_start[u(channel)]
-                        if end_seconds(cost_start, costs, 2 * channel, slot.bytes) > 0:
-                            parts[u(transfer)].at, queue = SEND, num_links + device
-                        else:
-                            parts[u(transfer)].at, queue = 0, channel
-                            if path_start[u(channel + 1)] > first:
-                                queue = num_channels + path[u(first)]
+                        parts[u(transfer)].at = 0
+                        seconds = end_seconds(cost_start, costs, 2 * channel, slot.bytes)
+                        if seconds > 0:
+                            begins = keep(devices, device, now, seconds)
+                            parts[u(transfer)].sent = parts[u(transfer)].done = begins + seconds
+                            if ops_wanted:
+                                part_start[u(longest * transfer)] = begins
+                            num_events = push(
+                                event_times, event_codes, num_events, begins, transfer
+                            )
+                            continue
+                        queue = channel
+                        if path_start[u(channel + 1)] > first:
+                            queue = num_channels + path[u(first)]
                         num_stirred = queue_part(
-                            channels, waiting, stirred, num_stirred, num_links, queue, transfer, now
+                            channels, waiting, stirred, num_stirred, queue, transfer, now
                         )
                     if slot.left == 0:
                         devices[u(device)].memory -= slot.bytes
@@ -182,19 +206,29 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                         stirred[u(num_stirred)] = queue
                         num_stirred += 1
                     continue
-                moved = transfers[u(transfer)]
-                channel, at = moved.channel, parts[u(transfer)].at
+                moved, part = transfers[u(transfer)], parts[u(transfer)]
+                channel, at = moved.channel, part.at
                 first = path_start[u(channel)]
                 count = max(path_start[u(channel + 1)] - first, 1)
                 if at <= count:
+                    size = slots[u(first_crossing + moved.crossing)].bytes
+                    if part.began < 0:
+                        part.began = now
+                        hold(transfers, copies, devices, transfer, size)
                     if at == count:
-                        queue = num_links + copies[u(moved.copy)].device
-                    elif path_start[u(channel + 1)] > first:
+                        seconds = end_seconds(cost_start, costs, 2 * channel + 1, size)
+                        begins = keep(devices, copies[u(moved.copy)].device, now, seconds)
+                        part.sent = part.done = max(begins + seconds, part.done)
+                        if ops_wanted:
+                            part_start[u(longest * transfer + at + 1)] = begins
+                        part.at += 1
+                        num_events = push(event_times, event_codes, num_events, part.done, transfer)
+                        continue
+                    queue = channel
+                    if path_start[u(channel + 1)] > first:
                         queue = num_channels + path[u(first + at)]
-                    else:
-                        queue = channel
                     num_stirred = queue_part(
-                        channels, waiting, stirred, num_stirred, num_links, queue, transfer, now
+                        channels, waiting, stirred, num_stirred, queue, transfer, now
                     )
                     continue
                 copy = moved.copy
@@ -265,28 +299,6 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                 if d.free > now:
                     device += 1
                     continue
-                transfer = next_transfer(channels, waiting, num_links + device)
-                if transfer >= 0:
-                    moved, part = transfers[u(transfer)], parts[u(transfer)]
-                    size = slots[u(first_crossing + moved.crossing)].bytes
-                    channel = moved.channel
-                    if part.began < 0:
-                        part.began = now
-                        hold(transfers, copies, devices, transfer, size)
-                    if ops_wanted:
-                        part_start[u(longest * transfer + part.at + 1)] = now
-                    sends = part.at == SEND
-                    row = 2 * channel if sends else 2 * channel + 1
-                    d.free = now + end_seconds(cost_start, costs, row, size)
-                    d.next_time = d.free
-                    part.sent = part.done = max(d.free, part.done)
-                    part.at += 1
-                    due = now
-                    if not sends:
-                        part.at += 1
-                        due = part.done
-                    num_events = push(event_times, event_codes, num_events, due, transfer)
-                    break
                 head, root = d.head, d.root
                 op = ready[u(head)] if head < d.tail else -1
                 heaped = root >= 0 and (op < 0 or (head >= d.latest and root < op))
@@ -317,6 +329,8 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                     op_start[u(op)] = now
                 if seconds == 0 and own.crosses == ops[u(op + 1)].crosses:
                     # It is over at once, and concerns its own device only, which goes on.
+                    if ops_wanted:
+                        op_finish[u(op)] = now
                     remaining -= 1
                     finish_in_group(fields, num_slots, queues, device, op, now)
                     continue

@@ -70,6 +70,7 @@ DEVICE = _record(
     ("next_time", _REAL),  # when its op finishes or it becomes free, or infinite
     ("free", _REAL),  # from when on it may start an op
     ("latest_at", _REAL),  # the last instant at which an op became ready
+    ("carries_until", _REAL),  # until when it sends or receives what it was given so far
     size=128,
 )
 CHANNEL = _record(

@@ -56,11 +56,13 @@ def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> 
         start = np.empty(problem.graph.num_ops)
         start[reduction.kept] = s.op_start
         start[reduction.constants] = s.source_start[reduction.constant_source]
+        finish = start + problem.op_seconds[np.arange(len(start)), devices[problem.op_group]]
+        if len(s.op_finish):  # ops may have had to wait
+            finish[reduction.kept] = s.op_finish
         transfers = _transfers(problem, c, s)
-    seconds = problem.op_seconds[np.arange(len(start)), devices[problem.op_group]]
     step_time, peak = float(outcomes.step_time[0]), outcomes.peak_memory[0]
     feasible = bool((peak <= problem.memory_limit).all() and np.isfinite(step_time))
-    return Schedule(devices, step_time, start, start + seconds, peak, transfers, feasible)
+    return Schedule(devices, step_time, start, finish, peak, transfers, feasible)
 
 
 def _transfers(problem: PlacementProblem, c: Compiled, s: State) -> Transfers:

@@ -111,7 +111,7 @@ class State(NamedTuple):
     waiting_ops: Waiting  # (num_kept,) by number: heaps are of one instant; or by rank and instant
     copy_at: Int32s  # (num_devices,) of the tensor at hand: its copy there, or -1
     done: Int32s  # (num_devices,) devices whose op finishes at the instant
-    channels: Channels  # (num_queues,) of channels; and of links and devices, if there are parts
+    channels: Channels  # (num_queues,) of channels; and of links, if there are parts
     stirred: Int32s  # (num_queues,) channels or links that may start a transfer
     copies: Copies  # (num_bundles,)
     transfers: Transfers  # (num_bundles,)
@@ -123,9 +123,9 @@ class State(NamedTuple):
     op_start: Floats  # (num_kept,) s; written if the schedule is wanted
     source_start: Floats  # (num_sources,) s; likewise
     parts: Parts  # (num_bundles,) transfers; none if each is one part
-    part_start: (
-        Floats  # (num_bundles * longest chain,) s of its parts, where they have one; likewise
-    )
+    # (num_bundles * longest chain,) s, of its parts, where they have one; likewise.
+    part_start: Floats
+    op_finish: Floats  # (num_kept,) s; likewise, where there are parts
 
 
 def _element(hint: Any) -> np.dtype[Any]:
@@ -146,16 +146,16 @@ def lengths(c: Compiled) -> tuple[int, ...]:
     """How long the arrays of a state are."""
     kept, devices, queues = len(c.missing), len(c.device_kind), len(c.bandwidth)
     groups, sources, bundles = len(c.group_bytes), len(c.sources), len(c.bundles) - 1
-    parts = longest = 0
+    parts = longest = finishes = 0
     if len(c.path) + len(c.costs) + len(c.ranks) > 0:
-        queues += len(c.links) + devices
-        parts, longest = bundles, 3
+        queues += len(c.links)
+        parts, longest, finishes = bundles, 3, kept
         for channel in range(len(c.bandwidth)):
             longest = max(longest, c.path_start[channel + 1] - c.path_start[channel] + 2)
     return (
         groups, 1, devices, kept, bundles, sources, devices * kept, kept, devices, devices,
         queues, queues, bundles, bundles, bundles, bundles + queues, bundles + queues,
-        len(c.slots) + bundles, groups, kept, sources, parts, parts * longest,
+        len(c.slots) + bundles, groups, kept, sources, parts, parts * longest, finishes,
     )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:
         d.memory = d.peak = 0
         d.latest_at = -1.0
         d.next_time = 0.0  # which makes 0 the first instant
-        d.free = 0.0
+        d.free = d.carries_until = 0.0
     for group in range(len(devices)):
         s.device_of[group] = devices[group]
         d = s.devices[devices[group]]

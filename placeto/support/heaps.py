@@ -15,11 +15,14 @@ expanded = inner(cache=True, _nrt=False, forceinline=True)
 
 @allocation_free
 def push(times: Floats, codes: Int32s, size: int, time: float, code: int) -> int:
-    """Adds an event to a binary heap of `size` events; returns the size after."""
+    """Adds an event to a binary heap of `size` events; returns the size after.
+
+    Of events of one time that with the lowest code is the earliest.
+    """
     hole = size
     while hole > 0:
         parent = (hole - 1) >> 1
-        if times[u(parent)] <= time:
+        if times[u(parent)] < time or (times[u(parent)] == time and codes[u(parent)] < code):
             break
         times[u(hole)], codes[u(hole)] = times[u(parent)], codes[u(parent)]
         hole = parent
@@ -37,9 +40,13 @@ def pop(times: Floats, codes: Int32s, size: int) -> int:
         child = 2 * hole + 1
         if child >= size:
             break
-        if child + 1 < size and times[child + 1] < times[u(child)]:
-            child += 1
-        if times[u(child)] >= time:
+        other = child + 1
+        if other < size and (
+            times[u(other)] < times[u(child)]
+            or (times[u(other)] == times[u(child)] and codes[u(other)] < codes[u(child)])
+        ):
+            child = other
+        if times[u(child)] > time or (times[u(child)] == time and codes[u(child)] > code):
             break
         times[u(hole)], codes[u(hole)] = times[u(child)], codes[u(child)]
         hole = child

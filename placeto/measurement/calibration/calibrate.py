@@ -14,7 +14,8 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import single_devices
-from placeto.measurement.calibration.channels import EXCHANGES, Exchange, Sample, fit_channels
+from placeto.measurement.calibration.channels import EXCHANGES, fit_channels
+from placeto.measurement.calibration.exchange import Exchange, Sample
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.calibration.profile import (
     KindRun,

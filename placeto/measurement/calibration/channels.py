@@ -1,28 +1,13 @@
 """Bandwidth, latency and overhead of channels, from transfers of many sizes."""
 
-from __future__ import annotations
-
-import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
 from placeto.cluster import Channel, Cluster
-from placeto.extraction.quiet import import_tensorflow
-from placeto.graph import ComputationGraph
-from placeto.measurement.measured import Effort, Measurement
-from placeto.measurement.runnable import Runnable
-from placeto.measurement.runtime import Runtime
-from placeto.problem import PlacementProblem
-from placeto.support.arrays import Ints
+from placeto.measurement.calibration.exchange import Sample
 from placeto.support.errors import PlacetoError
-from placeto.support.files import write_bytes
-
-if TYPE_CHECKING:
-    from tensorflow.core.framework.graph_pb2 import GraphDef
 
 # Bytes of a tensor -> how many a step sends. Several at once tell what holds the channel (overhead)
 # from what does not (latency).
@@ -33,85 +18,6 @@ _RELATIVE_NOISE = 0.05
 _MIN_NOISE_SECONDS = 10e-6
 # Where no transfer of any size takes longer than another.
 _MAX_BANDWIDTH = 1e13
-_INITIALIZER = "initialize"
-_FLOAT_BYTES = 4
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What transfers added to a step, whose tensors are sent at the same instant."""
-
-    num_tensors: int
-    num_bytes: int  # of each
-    seconds: float  # how much longer the step took than one without transfers
-    noise_seconds: float = 0.0  # how well that is known
-
-
-class Exchange:
-    """A small step in which one device sends tensors of one size to another and does nothing else.
-
-    They are all there at the same instant, and an op waits for each. A tensor is a variable's
-    value, so that producing it takes next to no time, and its consumer looks at nothing but its
-    shape.
-
-    Args:
-        cluster: whose devices may take part.
-        num_tensors: how many.
-        num_bytes: of each; a multiple of 4.
-        folder: where its GraphDef is put.
-    """
-
-    def __init__(self, cluster: Cluster, num_tensors: int, num_bytes: int, folder: Path) -> None:
-        self._num_tensors, self._num_bytes = num_tensors, num_bytes
-        graph_def = _graph_def(num_tensors, num_bytes // _FLOAT_BYTES)
-        data = graph_def.SerializeToString(deterministic=True)
-        sha256 = hashlib.sha256(data).hexdigest()
-        path = folder / f"{num_tensors}x{num_bytes}.graphdef"
-        write_bytes(path, data)
-        uses = [f"use{number}" for number in range(num_tensors)]
-        self._runnable = Runnable(path, sha256, (), ("here", "there", *uses), _INITIALIZER)
-        self.problem = PlacementProblem(_graph(cluster, num_tensors, num_bytes), cluster, "none")
-
-    def devices(self, source: int, consumer: int, other: int) -> Ints:
-        """(num_groups,) the devices of the tensors, of their consumers and of one op more.
-
-        With that `other` device takes part in any case, as starting a step on two devices takes
-        longer than on one.
-        """
-        counts = [2 * self._num_tensors + 1, self._num_tensors, 1]
-        return np.repeat([source, consumer, other], counts)
-
-    def run(
-        self, runtime: Runtime, source: int, consumer: int, other: int, effort: Effort
-    ) -> Measurement:
-        """Measures a step; see `devices`.
-
-        Raises:
-            PlacetoError: it cannot be run.
-        """
-        placement = self.devices(source, consumer, other)
-        measurement = runtime.measure(self.problem, placement, self._runnable, effort)
-        if not measurement.feasible:
-            names = [self.problem.cluster.devices[device].name for device in (source, consumer)]
-            raise PlacetoError(
-                f"cluster {self.problem.cluster.name!r}: a transfer from {names[0]!r} to "
-                f"{names[1]!r} cannot be run: {measurement.reason}"
-            )
-        return measurement
-
-    def sample(self, runtime: Runtime, source: int, destination: int, effort: Effort) -> Sample:
-        """Measures the step with its consumers here and with its consumers there, in turn.
-
-        The difference is what the transfers took.
-
-        Raises:
-            PlacetoError: a step cannot be run.
-        """
-        here = self.run(runtime, source, source, destination, effort)
-        there = self.run(runtime, source, destination, destination, effort)
-        noise = 2 * (here.deviation + there.deviation) / len(there.samples) ** 0.5
-        added = there.step_time - here.step_time
-        return Sample(self._num_tensors, self._num_bytes, added, noise)
 
 
 def fit_channel(channel: Channel, samples: Sequence[Sample]) -> tuple[Channel, float]:
@@ -182,48 +88,3 @@ def fit_channels(
         samples = [each for pair in np.argwhere(between == number) for each in sample(*pair)]
         fits.append(fit_channel(channel, samples))
     return tuple(channel for channel, _ in fits), tuple(error for _, error in fits)
-
-
-def _graph(cluster: Cluster, num_tensors: int, num_bytes: int) -> ComputationGraph:
-    types = {
-        **{f"variable{number}": "VarHandleOp" for number in range(num_tensors)},
-        **{f"read{number}": "ReadVariableOp" for number in range(num_tensors)},
-        "here": "NoOp",
-        **{f"use{number}": "Shape" for number in range(num_tensors)},
-        "there": "NoOp",
-    }
-    tensors = np.arange(num_tensors)
-    return ComputationGraph(
-        name=f"exchange of {num_tensors} x {num_bytes} bytes",
-        op_names=list(types),
-        op_types=list(types.values()),
-        op_seconds={kind: np.zeros(len(types)) for kind in cluster.kinds},
-        tensor_producer=tensors + num_tensors,
-        tensor_bytes=np.full(num_tensors, num_bytes),
-        edge_tensor=tensors,
-        edge_consumer=tensors + 2 * num_tensors + 1,
-    )
-
-
-def _graph_def(num_tensors: int, num_floats: int) -> GraphDef:
-    import_tensorflow()
-    import tensorflow as tf
-
-    with tf.Graph().as_default() as graph:
-        assigned = []
-        for number in range(num_tensors):
-            name = f"variable{number}"
-            handle = tf.raw_ops.VarHandleOp(
-                dtype=tf.float32, shape=[num_floats], shared_name=name, name=name
-            )
-            value = tf.fill([num_floats], 1.0, name=f"fill{number}")
-            assigned.append(tf.raw_ops.AssignVariableOp(resource=handle, value=value))
-            read = tf.raw_ops.ReadVariableOp(
-                resource=handle, dtype=tf.float32, name=f"read{number}"
-            )
-            tf.raw_ops.Shape(input=read, name=f"use{number}")
-        tf.no_op("here")
-        tf.no_op("there")
-        with tf.control_dependencies(assigned):
-            tf.no_op(_INITIALIZER)
-    return graph.as_graph_def()
