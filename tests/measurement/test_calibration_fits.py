@@ -1,18 +1,20 @@
 """Fits on data whose answer is known."""
 
+import os
+import threading
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto import Channel, Cluster, Device
-from placeto.measurement.calibration.channels import (
-    EXCHANGES,
-    Exchange,
-    Sample,
-    fit_channel,
-    fit_channels,
-)
+from placeto import Channel, Cluster, Device, PlacetoError, load_cluster
+from placeto.cluster import EndCost, Link
+from placeto.measurement.calibration import ends as of_ends
+from placeto.measurement.calibration.channels import EXCHANGES, fit_channel, fit_channels
+from placeto.measurement.calibration.ends import STEPS, Ends, end_seconds, measure_ends, pieces
+from placeto.measurement.calibration.exchange import Exchange, Sample
 from placeto.measurement.calibration.profile import KindRun, StepOverheads, fit_overheads
 from placeto.simulation import step_times
 
@@ -111,6 +113,124 @@ def test_a_simulated_cluster_is_found_again(tmp_path):
         assert channel.latency_seconds == pytest.approx(wanted.latency_seconds, abs=1e-7)
         assert channel.overhead_seconds == pytest.approx(wanted.overhead_seconds, abs=1e-7)
         assert (channel.sources, channel.destinations) == (wanted.sources, wanted.destinations)
+
+
+ENDS = Ends((EndCost(0, 1e-4, 1e-10), EndCost(2**22, 0.0, 2e-10)), (EndCost(0, 2e-4, 4e-10),))
+
+
+def with_ends(channel: Channel) -> Channel:
+    return Channel(
+        channel.name, channel.sources, channel.destinations, channel.bandwidth,
+        channel.latency_seconds, send=ENDS.send, receive=ENDS.receive,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("bandwidth", [1e9, 1e11])
+def test_a_simulated_cluster_whose_transfers_cost_their_ends_is_found_again(tmp_path, bandwidth):
+    names = ("x", "y")
+    devices = tuple(Device(name, "k", 10**9) for name in names)
+    channels = (
+        with_ends(Channel("there", ("x",), ("y",), bandwidth, 1e-4)),
+        with_ends(Channel("back", ("y",), ("x",), bandwidth, 3e-4)),
+    )
+    cluster = Cluster("two", devices, channels)
+    exchanges = [Exchange(cluster, *shape, tmp_path) for shape in EXCHANGES]
+
+    def sample(source: int, destination: int) -> list[Sample]:
+        found = []
+        for exchange, shape in zip(exchanges, EXCHANGES, strict=True):
+            many = [exchange.devices(source, end, destination) for end in (source, destination)]
+            here, there = step_times(exchange.problem, np.stack(many))
+            found.append(Sample(*shape, float(there - here)))
+        return found
+
+    found, errors = fit_channels(cluster, sample, lambda source, destination: ENDS)
+    assert max(errors) < 1e-3
+    for channel, wanted in zip(found, channels, strict=True):
+        assert (channel.send, channel.receive) == (ENDS.send, ENDS.receive)
+        assert channel.overhead_seconds == 0.0
+        assert channel.latency_seconds == pytest.approx(wanted.latency_seconds, rel=1e-3)
+        # Where the ends take longer than the wire, the wire can be any that is as fast.
+        seconds = 2**26 / channel.bandwidth
+        assert seconds <= end_seconds(ENDS.receive, 2**26) or bandwidth == pytest.approx(
+            channel.bandwidth, rel=1e-3
+        )
+
+
+def test_a_channel_with_a_path_is_not_measured():
+    path = Channel("path", ("x", "y"), ("x", "y"), path=("bus",))
+    devices = tuple(Device(name, "k", 1) for name in ("x", "y"))
+    cluster = Cluster("bus", devices, (path,), links=(Link("bus", 1e9),))
+    with pytest.raises(PlacetoError, match="channel 'path' has a path, whose links"):
+        fit_channels(cluster, lambda source, destination: [])
+
+
+def test_pieces_by_hand():
+    # 100 us and 1 ns a byte up to 1 MB; from there on 0.5 ns a byte alone.
+    sizes = [0, 500_000, 1_000_000, 10_000_000, 20_000_000]
+    small, large = pieces(sizes, [1e-4, 6e-4, 1.1e-3, 5e-3, 1e-2])
+    assert (small.from_bytes, large.from_bytes) == (0, 1_000_000)
+    assert (small.seconds, small.seconds_per_byte) == pytest.approx((1e-4, 1e-9))
+    assert end_seconds((small, large), 20_000_000) == pytest.approx(1e-2, rel=0.1)
+    assert end_seconds((small, large), 999_999) == pytest.approx(1.1e-3, rel=1e-3)
+    assert end_seconds((), 5) == 0.0
+    # What is below nothing is noise.
+    assert end_seconds(pieces(sizes, [-1e-4] * 5), 1000) <= 1e-6
+
+
+class Working:
+    """A runtime whose workers spend processor time as told: to build a session, and a step."""
+
+    def __init__(self, cluster, alone=True):
+        self.cluster = cluster
+        self.process_ids = {"worker 0": 10, "worker 1": 11 if alone else 10}
+        self.spent = {10: 0.0, 11: 0.0}
+
+    def measure(self, exchange, consumer, effort):
+        steps = effort.warm_up + effort.steps
+        self.spent[10] += 5.0 + steps * 1e-3
+        self.spent[11] += 3.0 + steps * 2e-3
+        if consumer == 1:
+            size = exchange.num_bytes
+            self.spent[10] += steps * end_seconds(ENDS.send, size)
+            self.spent[11] += steps * end_seconds(ENDS.receive, size)
+
+
+def test_ends_are_what_the_processes_spend_on_transfers(monkeypatch, tmp_path):
+    cluster = load_cluster("local-2")
+    runtime = Working(cluster)
+    monkeypatch.setattr(of_ends, "processor_seconds", lambda process: runtime.spent[process])
+    monkeypatch.setattr(
+        Exchange, "run",
+        lambda self, runtime, source, consumer, other, effort:
+            runtime.measure(self, consumer, effort),
+    )  # fmt: skip
+    exchanges = {size: Exchange(cluster, 1, size, tmp_path) for size in STEPS}
+    found = measure_ends(runtime, exchanges, 0, 1)
+    for size in STEPS:
+        assert end_seconds(found.send, size) == pytest.approx(end_seconds(ENDS.send, size), rel=0.2)
+        wanted = end_seconds(ENDS.receive, size)
+        assert end_seconds(found.receive, size) == pytest.approx(wanted, rel=1e-3)
+    # Devices of other machines, or two of one process.
+    runtime.process_ids = {"worker 0": 10}
+    assert measure_ends(runtime, exchanges, 0, 1) is None
+
+
+def test_processor_time_is_that_of_all_threads():
+    def work():
+        until = time.thread_time() + 0.1
+        while time.thread_time() < until:
+            pass
+
+    before = of_ends.processor_seconds(os.getpid())
+    thread = threading.Thread(target=lambda: (work(), there.set(), done.wait()))
+    there, done = threading.Event(), threading.Event()
+    thread.start()
+    there.wait()
+    spent = of_ends.processor_seconds(os.getpid()) - before
+    done.set()
+    thread.join()
+    assert 0.09 < spent < 1.0
 
 
 @given(st.floats(0, 1e-4), st.floats(0, 1e-2), st.lists(st.integers(50, 9000), min_size=1))

@@ -15,6 +15,7 @@ from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import single_devices
 from placeto.measurement.calibration.channels import EXCHANGES, fit_channels
+from placeto.measurement.calibration.ends import STEPS, Ends, measure_ends
 from placeto.measurement.calibration.exchange import Exchange, Sample
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.calibration.profile import (
@@ -93,6 +94,9 @@ def calibrate(
     In the end each graph runs on each device again. Where that is more than 3% off what was
     measured on the kind, the graph is measured again, three times at most.
 
+    Where devices are processes of this machine, one each, a channel has what transfers cost its
+    ends (processor time, by size), too.
+
     Op times are then stretched, so that a simulated step on one device takes as long as the
     measured one less the overhead of a step, which no simulation counts.
 
@@ -107,7 +111,8 @@ def calibrate(
         progress: called with what is being done.
 
     Raises:
-        PlacetoError: the cluster cannot be started, or a graph or a transfer cannot be run.
+        PlacetoError: the cluster cannot be started, a channel has a path, or a graph or a transfer
+            cannot be run.
     """
     problems = [
         PlacementProblem(_known_kinds(graph, cluster), cluster, "none") for graph, _ in graphs
@@ -128,22 +133,32 @@ def calibrate(
             return [each.step_seconds for each in profiled(row, 1, " again")]
 
         first = [profiled(row) for row in range(len(graphs))]
-        exchanges = [Exchange(cluster, *shape, Path(folder)) for shape in EXCHANGES]
+        exchanges = {shape: Exchange(cluster, *shape, Path(folder)) for shape in EXCHANGES}
         idle_seconds = []
         for number, name in enumerate(device_names):
             progress(f"running a step of nothing on {name}")
-            smallest = exchanges[EXCHANGES.index(_SMALLEST)]
-            idle = smallest.run(runtime, number, number, number, _EXCHANGE_EFFORT)
+            idle = exchanges[_SMALLEST].run(runtime, number, number, number, _EXCHANGE_EFFORT)
             idle_seconds.append(idle.step_time)
 
         def sample(source: int, destination: int) -> list[Sample]:
             progress(f"sending from {device_names[source]} to {device_names[destination]}")
             return [
                 exchange.sample(runtime, source, destination, _EXCHANGE_EFFORT)
-                for exchange in exchanges
+                for exchange in exchanges.values()
             ]
 
-        channels, errors = fit_channels(cluster, sample)
+        ends: dict[tuple[str, str], Ends | None] = {}  # by kinds, whose devices are equal
+
+        def ends_of(source: int, destination: int) -> Ends | None:
+            kinds = device_kinds[source], device_kinds[destination]
+            if kinds not in ends:
+                pair = device_names[source], device_names[destination]
+                progress(f"looking at what {pair[0]} and {pair[1]} do to send and receive")
+                alone = {size: exchanges[1, size] for size in STEPS}
+                ends[kinds] = measure_ends(runtime, alone, source, destination)
+            return ends[kinds]
+
+        channels, errors = fit_channels(cluster, sample, ends_of)
         # Last, so that some time lies between.
         confirmed = [
             confirm(device_kinds, profiles, partial(seconds_again, row), partial(profiled, row))
@@ -247,8 +262,9 @@ def _source(errors: Sequence[float], launches: Mapping[str, StepOverheads]) -> s
     steps = max(launch.step_overhead for launch in launches.values())
     return (
         f"{_measured_by()} on {here['processor']}, {here['cores']} cores ({versions}): launch "
-        f"overhead, bandwidth, latency and overhead{error}. A step takes {steps:.2g} s "
-        "besides, which no simulation counts. Memory is as the cluster was given."
+        f"overhead, bandwidth, latency, overhead and what the ends of transfers do{error}. A step "
+        f"takes {steps:.2g} s besides, which no simulation counts. Memory is as the cluster was "
+        "given."
     )
 
 

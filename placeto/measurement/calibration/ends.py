@@ -1,24 +1,24 @@
 """What transfers cost the devices at their ends: processor time, by size."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from placeto.cluster import Cluster, EndCost
+from placeto.cluster import EndCost
 from placeto.measurement.calibration.exchange import Exchange
 from placeto.measurement.measured import Effort
 from placeto.measurement.runtime import Runtime
 from placeto.support.arrays import Floats
 
-# Tensors a step, bytes of each, and steps. Of small ones several at once, as a single one costs
-# what waking the threads does, which in a step of many ops are awake.
-SHAPES = (
-    (16, 4, 100), (16, 2**16, 100), (4, 2**20, 60), (2, 2**22, 40), (1, 2**24, 30), (1, 2**26, 15),
-)  # fmt: skip
+# Bytes of a tensor -> steps. One tensor a step, as in the steps of models few are sent at the same
+# instant: of sixteen together each costs a third of what one costs alone.
+STEPS = {4: 100, 2**16: 100, 2**20: 60, 2**22: 40, 2**24: 25, 2**26: 12}
 _WARM_UP = 3
+_TRIES = 3
+_LEAST_SECONDS = 1e-6  # where less was measured, it is noise
 _NANO = 1e-9
 
 
@@ -30,6 +30,12 @@ class Ends:
     receive: tuple[EndCost, ...]
 
 
+def end_seconds(costs: Sequence[EndCost], size: float) -> float:
+    """Seconds of a transfer of so many bytes, by the last piece that is of its size."""
+    of_size = [cost for cost in costs if size >= cost.from_bytes]
+    return of_size[-1].seconds + of_size[-1].seconds_per_byte * size if of_size else 0.0
+
+
 def processor_seconds(process: int) -> float:
     """What the threads of a process here have had of the processors so far.
 
@@ -39,66 +45,89 @@ def processor_seconds(process: int) -> float:
     return sum(int(file.read_text().split()[0]) for file in files) * _NANO
 
 
-def processes(cluster: Cluster, runtime: Runtime) -> list[int] | None:
-    """(num_devices,) the process of each device; None if not each is alone in one, here."""
-    tasks = [f"{name.job} {name.task}" for name in cluster.tensorflow_devices()]
-    found = [runtime.process_ids.get(task, -1) for task in tasks]
-    return found if -1 not in found and len(set(found)) == len(found) else None
+def processes(runtime: Runtime) -> dict[int, int]:
+    """Device -> its process, of CPUs that are alone in one on this machine."""
+    names = runtime.cluster.tensorflow_devices()
+    tasks = Counter((name.job, name.task) for name in names)
+    return {
+        number: runtime.process_ids[task]
+        for number, name in enumerate(names)
+        if name.type == "CPU" and tasks[name.job, name.task] == 1
+        if (task := f"{name.job} {name.task}") in runtime.process_ids
+    }
 
 
 def measure_ends(
-    runtime: Runtime, exchanges: Sequence[tuple[Exchange, int]], source: int, destination: int
+    runtime: Runtime, exchanges: Mapping[int, Exchange], source: int, destination: int
 ) -> Ends | None:
     """Sends tensors of several sizes, and looks at what processor time either worker has had.
 
-    Of the steps without transfers it is taken off.
+    That of the same steps without transfers is taken off.
 
     Args:
         runtime: whose workers run.
-        exchanges: with the number of their steps, by ascending size of tensors.
+        exchanges: steps that send one tensor, by its bytes, ascending.
         source: device that sends.
         destination: device that receives.
 
     Returns:
-        The costs; None if a device is not alone in a process of this machine, as GPUs are not.
+        The costs; None if either device is not alone in a process of this machine, or is a GPU,
+        which does the work itself.
 
     Raises:
         PlacetoError: a step cannot be run.
     """
-    sizes, costs = [], []
-    for exchange, steps in exchanges:
-        spent = []
-        for consumer in (source, destination):
-            read = []
-            for count in (1, 1 + steps):  # the first takes out what building a session takes
-                if (ids := processes(runtime.cluster, runtime)) is None:
-                    exchange.run(runtime, source, consumer, destination, Effort(0, 1))
-                    if (ids := processes(runtime.cluster, runtime)) is None:
-                        return None
-                ends = [ids[source], ids[destination]]
-                before = np.array([processor_seconds(end) for end in ends])
-                exchange.run(runtime, source, consumer, destination, Effort(_WARM_UP, count))
-                read.append(np.array([processor_seconds(end) for end in ends]) - before)
-            spent.append((read[1] - read[0]) / steps)
-        sizes.append(exchange.num_bytes)
-        costs.append((spent[1] - spent[0]) / exchange.num_tensors)
+    costs = []
+    for size, exchange in exchanges.items():
+        here, there = (
+            _spent(runtime, exchange, (source, consumer, destination), STEPS[size])
+            for consumer in (source, destination)
+        )
+        if here is None or there is None:
+            return None
+        costs.append(there - here)
     send, receive = np.array(costs).T
-    return Ends(pieces(sizes, send), pieces(sizes, receive))
+    sizes = list(exchanges)
+    return Ends(pieces(sizes, send.tolist()), pieces(sizes, receive.tolist()))
 
 
-def pieces(sizes: Sequence[int], seconds: Floats) -> tuple[EndCost, ...]:
-    """Costs by size that run through what was measured, in straight lines.
+def _spent(
+    runtime: Runtime, exchange: Exchange, devices: tuple[int, int, int], steps: int
+) -> Floats | None:
+    """(2,) processor seconds a step of the processes of the source and of the other device."""
+    exchange.run(runtime, *devices, Effort(0, 1))  # the workers must be there
+    found = processes(runtime)
+    ends = [found.get(device) for device in (devices[0], devices[2])]
+    if None in ends:
+        return None
+    spent = []
+    for count in (1, 1 + steps):  # the first is what building a session takes
+        tries = []
+        for _ in range(_TRIES):
+            before = np.array([processor_seconds(end) for end in ends if end is not None])
+            exchange.run(runtime, *devices, Effort(_WARM_UP, count))
+            after = np.array([processor_seconds(end) for end in ends if end is not None])
+            tries.append(after - before)
+        spent.append(np.median(tries, axis=0))
+    return np.asarray((spent[1] - spent[0]) / steps)
 
-    A larger tensor is taken to cost no less than a smaller one, and none less than nothing.
+
+def pieces(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[EndCost, ...]:
+    """Costs of small tensors and of large ones, each seconds and seconds a byte.
+
+    By least squares of relative differences, none below 0; the size in the middle is in both.
 
     Args:
-        sizes: (n,) bytes, ascending; at least two.
+        sizes: (n,) bytes, ascending; at least three.
         seconds: (n,) what a tensor of each costs.
     """
-    known = np.maximum.accumulate(np.maximum(seconds, 0.0))
+    from scipy.optimize import nnls
+
+    middle = len(sizes) // 2
     found = []
-    for (size, larger), (cost, more) in zip(pairwise(sizes), pairwise(known), strict=True):
-        per_byte = float(more - cost) / (larger - size)
-        start = 0 if not found else size
-        found.append(EndCost(start, round(float(cost) - per_byte * size, 12), per_byte))
+    for least, some in ((0, slice(middle + 1)), (sizes[middle], slice(middle, None))):
+        size, cost = np.array(sizes[some], dtype=float), np.maximum(seconds[some], _LEAST_SECONDS)
+        terms = np.stack([np.ones(len(size)), size], axis=1) / cost[:, None]
+        fixed, per_byte = nnls(terms, np.ones(len(size)))[0].tolist()
+        found.append(EndCost(least, round(fixed, 9), per_byte))
     return tuple(found)
