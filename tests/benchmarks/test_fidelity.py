@@ -2,6 +2,8 @@ import pytest
 
 from benchmarks import fidelity
 from benchmarks.splits import splits
+from placeto import Channel, Cluster, Device
+from placeto.cluster import EndCost
 from tests.builders import make_cluster, make_graph, make_problem
 
 # Two branches between `start` and `loss`, and back: 2 s each way on either branch.
@@ -17,48 +19,69 @@ SECONDS = {"start": 1, "left": 2, "right": 2, "loss": 1, "d_left": 2, "d_right":
 PROBLEM = make_problem(make_graph(SECONDS, TENSORS), make_cluster(2))
 
 
-def row(
-    label: str,
-    measured: float | None,
-    predicted: float,
-    devices: str = "01",
-    runtime: str = "now",
-) -> dict:
+def row(label: str, family: str, measured: float | None, one: float, two: float) -> dict:
     return {
-        "label": label, "family": "cut", "runtime": runtime, "devices": devices,
-        "measured": measured, "predicted": predicted, "held": 2 * predicted,
-        "reason": "", "runs": [],
+        "label": label, "family": family, "measured": measured, "halves": [measured, measured],
+        "version 1": one, "version 2": two, "transfers": 3,
     }  # fmt: skip
 
 
+def graph(*rows: dict) -> dict:
+    # Simulated, a step on either worker takes 10; measured, 20 and 22.
+    single = [
+        row(fidelity.ONE, "single device", 20.0, 10.0, 10.0),
+        row(fidelity.ONE_TOO, "single device", 22.0, 10.0, 10.0),
+    ]
+    return {"rows": [*single, *rows]}
+
+
+FIRST, SECOND = "searched in version 1", "searched in version 2"
+STEP = graph(
+    row("a", FIRST, 25.0, 5.0, 12.0),  # 0.5 in version 1, and 1.25 for real
+    row("b", SECOND, 16.0, 4.0, 8.0),  # 0.8 in version 2, as it is
+    row("c", "cut", 18.0, 9.0, 11.0),  # wins by a tenth, which version 2 does not see
+    row("d", "cut", 30.0, 12.0, 15.0),
+    row("failed", "cut", None, 1.0, 1.0),
+)
+
+
 def test_figures_by_hand():
-    rows = [row("a", 1.0, 1.1), row("b", 2.0, 1.0), row("c", 4.0, 4.0)]
-    found = fidelity.figures(rows, "predicted")
-    assert found["placements"] == 3
-    assert found["error"] == pytest.approx((0.1 + 0.5 + 0.0) / 3)
-    assert found["bias"] == pytest.approx((0.1 - 0.5 + 0.0) / 3)
-    assert found["spearman"] == pytest.approx(0.5)  # ranks 1 2 3 against 2 1 3
-    assert found["best"] == 2.0
-    assert found["close"] == 0.0  # the only subset of three is all of them
-    assert fidelity.figures(rows, "held")["bias"] == pytest.approx((1.2 + 0.0 + 1.0) / 3)
+    one, two = (fidelity.figures({"step": STEP}, version) for version in (1, 2))
+    assert (one["searched"], two["searched"]) == (1, 1)
+    assert (one["error"], one["bias"]) == pytest.approx((0.6, -0.6))  # 0.5 over 1.25
+    assert (two["error"], two["worst"]) == pytest.approx((0.0, 0.0))
+    assert (one["above"], two["above"]) == (1, 0)
+    # Not searched: 0.9 and 1.2 where 0.9 and 1.5 are measured; and 1.1 and 1.5.
+    assert one["error_others"] == pytest.approx((0.0 + 0.2) / 2)
+    assert two["error_others"] == pytest.approx((2 / 9 + 0.0) / 2)
+    assert (one["wins"], one["false_wins"], two["wins"], two["false_wins"]) == (1, 1, 1, 0)
+    assert (one["real_wins"], one["missed"], two["missed"]) == (1, 0, 1)
+    # The best is b, of 16; version 1, which is not asked of b, chooses a.
+    assert one["regret"] == pytest.approx([25 / 16 - 1])
+    assert two["regret"] == pytest.approx([0.0])
+    # Measured: b c a d; version 1: b a c d; version 2: b c a d.
+    assert (one["spearman"], two["spearman"]) == pytest.approx((0.8, 1.0))
+    assert one["most"] == pytest.approx(1.0)
 
 
-def test_measurements_against_themselves():
-    rounds = [[1.0, 1.1, 0.9], [2.0, 2.5, 5.0], [3.0, 3.5, 4.0]]  # by row: ranks 123, 123, 132
-    rows = [{"runs": [{"samples": [time]} for time in times]} for times in rounds]
-    found = fidelity.again(rows)
-    assert found["spearman"] == pytest.approx((1 + 0.5 + 0.5) / 3)
-    # Three rounds of reliability 2/3 together: 3 r / (1 + 2 r) = 6/7.
-    assert found["most"] == pytest.approx((6 / 7) ** 0.5)
+def test_a_page_and_a_picture_of_it(tmp_path):
+    page = fidelity.markdown({"step": STEP})
+    assert "| version 1 | 1 | 60.0% | -60.0% | 60% | 1 | 10.0% | 1 of 1 | 0 of 1 | 56.2% |" in page
+    assert "| `step` | 20000 | 1.00 | 0.50 | 1.25 | 0.80 | 0.80 | 0.80 |" in page
+    fidelity.draw({"step": STEP}, tmp_path / "drawn.png")
+    assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_is_judged():
-    rows = [
-        row("single", 1.0, 1.0, "00"), row("failed", None, 1.0), row("split", 1.0, 1.0),
-        row("earlier", 1.0, 1.0, runtime="before"),
-    ]  # fmt: skip
-    assert [each["label"] for each in fidelity.judged(rows, "now")] == ["split"]
-    assert [each["label"] for each in fidelity.judged(rows, "before")] == ["earlier"]
+def test_version_1_is_version_2_without_what_transfers_cost_their_ends():
+    ends = {"send": (EndCost(0, 1e-4),), "receive": (EndCost(0, 2e-4, 1e-9),)}
+    devices = (Device("x", "k", 1), Device("y", "k", 1))
+    there = Channel("there", ("x",), ("y",), 1e9, 1e-4, **ends)
+    back = Channel("back", ("y",), ("x",), 1e9, 1e-4)
+    cluster = Cluster("two", devices, (there, back))
+    assert fidelity.in_version(cluster, 2) is cluster
+    found = fidelity.in_version(cluster, 1).channels
+    assert found[0] == Channel("there", ("x",), ("y",), 1e9, pytest.approx(3e-4))
+    assert found[1] == back
 
 
 def test_splits_are_named_and_on_both_devices():
