@@ -83,6 +83,12 @@ class EndCost:
     seconds_per_byte: float = 0.0
 
 
+def end_seconds(costs: Sequence[EndCost], size: float) -> float:
+    """Seconds of a transfer of so many bytes, by the last piece that is of its size."""
+    of_size = [cost for cost in costs if size >= cost.from_bytes]
+    return of_size[-1].seconds + of_size[-1].seconds_per_byte * size if of_size else 0.0
+
+
 @dataclass(frozen=True)
 class Channel:
     """What carries tensors from some devices to some others, one transfer at a time.

@@ -93,6 +93,8 @@ def run(arguments: Calibrate) -> int:
                 "bandwidth": channel.bandwidth,
                 "latency_seconds": channel.latency_seconds,
                 "overhead_seconds": channel.overhead_seconds,
+                "send": [asdict(cost) for cost in channel.send],
+                "receive": [asdict(cost) for cost in channel.receive],
                 "error": error,
             }
             for channel, error in zip(cluster.channels, calibration.errors, strict=True)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placeto.bounds import critical_path, work_bound
-from placeto.cluster import Cluster
+from placeto.cluster import Cluster, end_seconds
 from placeto.graph import ComputationGraph
 from placeto.measurement import Conduct, Measurement
 from placeto.placement import Placement
@@ -40,6 +40,8 @@ from placeto.zoo.families import FAMILIES, SIZE
 
 if TYPE_CHECKING:
     from placeto.measurement.calibration import Calibration
+
+_SIZES = (4, 2**20)  # bytes of tensors whose ends' costs are shown
 
 
 def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
@@ -193,11 +195,17 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
         overheads = map(format_time, (took.op_overhead, took.step_overhead))
         devices.add_row(device.name, device.kind, *overheads)
     columns = ["channel", "bandwidth", "latency", "overhead", "off by"]
+    columns += [f"{end} {format_bytes(size)}" for end in ("send", "receive") for size in _SIZES]
     channels = _table("", columns, left=("channel",))
     for channel, error in zip(cluster.channels, calibration.errors, strict=True):
         times = map(format_time, (channel.latency_seconds, channel.overhead_seconds))
         bandwidth = f"{format_bytes(channel.bandwidth)}/s"
-        channels.add_row(channel.name, bandwidth, *times, format_share(error))
+        ends = [
+            format_time(end_seconds(costs, size)) if costs else "-"
+            for costs in (channel.send, channel.receive)
+            for size in _SIZES
+        ]
+        channels.add_row(channel.name, bandwidth, *times, format_share(error), *ends)
     graphs = _table(
         "",
         ["all ops of", "on", "step", "stretch", "predicted", "again", "tries"],

@@ -9,7 +9,7 @@ TEXT = README.read_text()
 
 
 def test_tables_of_the_readme_are_those_of_the_results():
-    assert len(BLOCK.findall(TEXT)) == 2
+    assert len(BLOCK.findall(TEXT)) == 3
     assert filled(TEXT) == TEXT
 
 
@@ -30,3 +30,8 @@ def test_tables_of_what_was_measured_are_those_of_the_figures(study):
 def test_what_the_readme_shows_of_the_runtime():
     graphs = json.loads((placers.RESULTS / "runtime.json").read_text())["graphs"]
     assert (placers.RESULTS / "runtime_short.md").read_text() == runtime.short(graphs)
+
+
+def test_what_the_readme_shows_of_what_searches_find():
+    graphs = json.loads((placers.RESULTS / "fidelity.json").read_text())["graphs"]
+    assert (placers.RESULTS / "fidelity_short.md").read_text() == fidelity.short(graphs)

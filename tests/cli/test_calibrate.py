@@ -28,6 +28,10 @@ def test_real_workers_end_to_end(placeto, files, folder):
         assert seconds.sum() < 10 * check["measured"]
     for fit in row["channels"]:
         assert 1e6 < fit["bandwidth"] <= 1e13  # over the loopback interface
+        for end in ("send", "receive"):
+            of_small = fit[end][0]["seconds"] + 4 * fit[end][0]["seconds_per_byte"]
+            assert 1e-6 < of_small < 0.1
+            assert fit[end][-1]["seconds_per_byte"] > 1e-12
     # Its GraphDef is beside it.
     assert find_runnable(graph).path == folder / "out" / "two_layers.graphdef.gz"
     problem, devices = split(graph, cluster)

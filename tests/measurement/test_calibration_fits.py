@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, Device, PlacetoError, load_cluster
-from placeto.cluster import EndCost, Link
+from placeto.cluster import EndCost, Link, end_seconds
 from placeto.measurement.calibration import ends as of_ends
 from placeto.measurement.calibration.channels import EXCHANGES, fit_channel, fit_channels
-from placeto.measurement.calibration.ends import STEPS, Ends, end_seconds, measure_ends, pieces
+from placeto.measurement.calibration.ends import STEPS, Ends, measure_ends, pieces
 from placeto.measurement.calibration.exchange import Exchange, Sample
 from placeto.measurement.calibration.profile import KindRun, StepOverheads, fit_overheads
 from placeto.simulation import step_times

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from placeto.cluster import Channel, Cluster
-from placeto.measurement.calibration.ends import Ends, end_seconds
+from placeto.cluster import Channel, Cluster, end_seconds
+from placeto.measurement.calibration.ends import Ends
 from placeto.measurement.calibration.exchange import Sample
 from placeto.support.arrays import Floats
 from placeto.support.errors import PlacetoError

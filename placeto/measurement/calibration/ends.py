@@ -30,12 +30,6 @@ class Ends:
     receive: tuple[EndCost, ...]
 
 
-def end_seconds(costs: Sequence[EndCost], size: float) -> float:
-    """Seconds of a transfer of so many bytes, by the last piece that is of its size."""
-    of_size = [cost for cost in costs if size >= cost.from_bytes]
-    return of_size[-1].seconds + of_size[-1].seconds_per_byte * size if of_size else 0.0
-
-
 def processor_seconds(process: int) -> float:
     """What the threads of a process here have had of the processors so far.
 
