@@ -60,7 +60,7 @@ FULL = Searches(
     {name: f"benchmarks.models:{name}?batch={batch}" for name, batch in BATCHES.items()},
     {},
     ("--steps", "9", "--traces", "5"),
-    rounds=4,
+    rounds=3,
     effort=Effort(warm_up=2, steps=6),
 )
 QUICK = Searches(
