@@ -102,7 +102,7 @@ PART = _record(
     ("began", _REAL),  # when its first part started, or -1
     ("sent", _REAL),  # when its last byte has left the last part that has started
     ("done", _REAL),  # when that part is over
-    ("at", _LONG),  # the next part: -1 to send, then the links, to receive, and arrived
+    ("at", _LONG),  # the next part: of the links the first is 0, then to receive, and arrived
 )
 WAITING = _record(
     ("since", _REAL),

@@ -71,7 +71,8 @@ class Schedule:
         devices: (num_groups,) the placement.
         step_time: seconds to the last op's finish; infinite if an op cannot run where it is.
         start: (num_ops,) seconds.
-        finish: (num_ops,) seconds.
+        finish: (num_ops,) seconds; later than the start by what the op takes, and by what its
+            device sends and receives meanwhile.
         peak_memory: (num_devices,) bytes.
         transfers: what went from device to device.
         feasible: whether every op can run where it is and no device's peak exceeds its memory.

@@ -27,7 +27,8 @@ def timeline(problem: PlacementProblem, schedule: Schedule) -> dict[str, Any]:
     use; the process `channels` has a thread a channel with a slice a transfer, from its start until
     its last byte is sent; channels with a path have theirs on the threads of the process `links`.
     What takes no time, an op of zero duration or the transfer of a control dependency, is an
-    instant event. Slices on a thread never overlap. Times are in microseconds.
+    instant event. Slices on a thread never overlap, but that of an op holds those that it has to
+    wait for while it runs. Times are in microseconds.
 
     Raises:
         PlacetoError: an op of the schedule never finishes.

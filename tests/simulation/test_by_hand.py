@@ -262,12 +262,13 @@ def test_device_that_cannot_run_an_op() -> None:
 
 
 def test_a_step_on_two_hosts_flows_through_links_and_keeps_the_ends() -> None:
-    # That of docs/simulator.md, in ms and MB. gpu0 rests until 1.01 after a, sends t0 [1.01, 1.23)
-    # and t1 [1.23, 1.30), then runs b. t0 is on `out` [1.01, 1.41), which what enters takes 0.1 to
-    # pass, and on `in` [1.11, 1.91); t1 [1.41, 1.51) and [1.91, 2.11). gpu1 runs e until 1.5, rests
-    # until 1.51, receives t0 [1.51, 2.01) and t1 [2.01, 2.02), whose last byte is there at 2.11,
-    # and runs c. t3 is on `back` [5.11, 5.21), and gpu0 receives it [5.21, 5.22), but its last byte
-    # is there at 5.31.
+    # That of docs/simulator.md, in ms and MB. a [0, 1) on gpu0, which then sends t0 [1.00, 1.22) and
+    # t1 [1.22, 1.29), and rests for as much longer as they take, until 1.30: b [1.30, 3.30). t0 is
+    # on `out` [1.00, 1.40), which what enters takes 0.1 to pass, and on `in` [1.10, 1.90); t1
+    # [1.40, 1.50) and [1.90, 2.10). gpu1 receives t0 [1.10, 1.60) and t1 [1.90, 1.91) beside e,
+    # which therefore ends at 2.01 and not at 1.50. t1's last byte is there at 2.10, and c runs
+    # [2.10, 5.10). t3 is on `back` [5.10, 5.20), and gpu0 receives it [5.20, 5.21), but its last
+    # byte is there at 5.30.
     graph = make_graph(
         {"a": 1, "b": 2, "c": 3, "d": 1, "e": 1.5},
         [("a", 4 * 10**6, ["b", "c"]), ("a", 10**6, ["c"]), ("b", 2 * 10**6, ["d"]),
@@ -286,13 +287,14 @@ def test_a_step_on_two_hosts_flows_through_links_and_keeps_the_ends() -> None:
         links=(Link("out", 10e6, 0.1), Link("in", 5e6)),
     )  # fmt: skip
     schedule = simulate(make_problem(graph, cluster), [0, 0, 1, 0, 1])
-    assert schedule.start.tolist() == pytest.approx([0, 1.3, 2.11, 5.31, 0])
-    assert schedule.step_time == pytest.approx(6.31)
+    assert schedule.start.tolist() == pytest.approx([0, 1.3, 2.1, 5.3, 0])
+    assert schedule.finish.tolist() == pytest.approx([1, 3.3, 5.1, 6.3, 2.01])
+    assert schedule.step_time == pytest.approx(6.3)
     found = schedule.transfers
     assert found.tensor.tolist() == [0, 1, 3]
-    assert found.request.tolist() == pytest.approx([1, 1, 5.11])
-    assert found.start.tolist() == pytest.approx([1.01, 1.23, 5.11])
-    assert found.arrival.tolist() == pytest.approx([2.01, 2.11, 5.31])
+    assert found.request.tolist() == pytest.approx([1, 1, 5.1])
+    assert found.start.tolist() == pytest.approx([1, 1.22, 5.1])
+    assert found.arrival.tolist() == pytest.approx([1.9, 2.1, 5.3])
     assert schedule.peak_memory.tolist() == [15 * 10**6, 14 * 10**6]
     assert simulate(make_problem(graph, cluster), [0] * 5).step_time == pytest.approx(8.54)
 
@@ -338,6 +340,47 @@ def test_an_end_costs_what_the_last_piece_of_its_size_says(size: int, seconds: f
     schedule = simulate(make_problem(graph, cluster), [0, 1, 0])
     arrival = 1 + max(size, seconds)
     assert times(schedule) == [(0, 1), (arrival, arrival + 1), (1 + seconds, 2 + seconds)]
+
+
+def receiving(latency: float, *costs: EndCost, overhead: float = 0) -> Cluster:
+    """d0 and d1 send to d2, with a latency from d0; d2 has costs, and rests after its ops."""
+    devices = (*make_cluster(2).devices, Device("d2", "k", 100, overhead))
+    return Cluster(
+        "receiving",
+        devices,
+        (
+            Channel("from-d0", ("d0",), ("d2",), 1.0, latency, receive=costs),
+            Channel("from-d1", ("d1",), ("d2",), 1.0, receive=costs),
+            Channel("rest", ("d0", "d1", "d2"), ("d0", "d1"), 1.0),
+        ),
+    )
+
+
+def test_what_is_due_at_one_instant_is_received_in_the_order_of_the_requests() -> None:
+    # a [0, 2) on d1 sends 1 byte, b [0, 1) on d0 sends 3, which are 1 s away: d2 could receive both
+    # at 2, and begins with b's, requested at 1: [2, 5), a's [5, 6). It is free at 6; e, which reads
+    # b's, waits since 5, c, which reads a's, since 6.
+    costs = EndCost(0, 1), EndCost(2, 3)
+    graph = make_graph({"a": 2, "b": 1, "c": 1, "e": 1}, [("a", 1, ["c"]), ("b", 3, ["e"])])
+    schedule = simulate(make_problem(graph, receiving(1, *costs)), [1, 0, 2, 2])
+    assert carried(schedule) == [(1, [2], 1, 1, 5, 5), (0, [2], 2, 2, 6, 6)]
+    assert times(schedule) == [(0, 2), (0, 1), (7, 8), (6, 7)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "overhead", "first", "second"),
+    [(1, 0, (0, 7), 7), (1, 3, (0, 7), 10), (2, 3, (0, 2), 10), (2, 0, (0, 2), 7)],
+)
+def test_a_device_receives_beside_its_op_and_its_rest(
+    sent: float, overhead: float, first: tuple[float, float], second: float
+) -> None:
+    # a [0, sent) on d0 sends 1 byte; d2 takes 5 s to receive it, from then on. It does so beside b,
+    # which would be [0, 2), or beside the rest after b. c, ready at 0 as well, comes after that.
+    graph = make_graph({"a": sent, "b": 2, "c": 1, "e": 1}, [("a", 1, ["e"])])
+    cluster = receiving(0, EndCost(0, 5), overhead=overhead)
+    schedule = simulate(make_problem(graph, cluster), [0, 2, 2, 2])
+    assert times(schedule)[1:3] == [first, (second, second + 1)]
+    assert schedule.transfers.arrival.tolist() == [sent + 5]
 
 
 def test_p2_8xlarge_has_the_constants_of_placetos_simulator() -> None:

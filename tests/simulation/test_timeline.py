@@ -29,15 +29,21 @@ def tracks(document: dict[str, Any], phase: str) -> dict[tuple[int, int], list[d
 
 
 def assert_no_overlap(document: dict[str, Any]) -> None:
+    """Slices come one after the other; in those of ops there may be some of transfers."""
     # Readers go from microseconds to whole nanoseconds; some round, some cut.
     for to_integer in (round, int):
         for slices in tracks(document, "X").values():
-            end = 0
-            for event in sorted(slices, key=lambda event: event["ts"]):
+            end = {True: 0, False: 0}  # of transfers, and of ops
+            for event in sorted(slices, key=lambda event: (event["ts"], -event["dur"])):
                 begin = to_integer(event["ts"] * 1000)
-                assert begin >= end
-                end = begin + to_integer(event["dur"] * 1000)
-                assert end >= begin
+                carried = event["cat"] == "transfer"
+                assert begin >= end[carried]
+                end[carried] = begin + to_integer(event["dur"] * 1000)
+                assert end[carried] >= begin
+                if not carried:
+                    assert begin >= end[True]
+                elif begin < end[False]:
+                    assert end[True] <= end[False]
 
 
 @given(st.sampled_from([{}, LINKED]).flatmap(lambda made: placed(max_ops=30, **made)))
@@ -139,6 +145,21 @@ def test_parts_of_a_transfer_by_hand() -> None:
     assert [e["args"]["name"] for e in named if e["name"].endswith("_name")] == [
         "links", "out", "in",
     ]  # fmt: skip
+
+
+def test_what_an_op_waits_for_lies_in_its_slice() -> None:
+    # a [0, 1) on d0 sends 2 bytes, [1, 3), to c on d1, which receives them in 3 s, [1, 4), while it
+    # runs b, of 2 s: [0, 5).
+    there = Channel("there", ("d0",), ("d1",), 1.0, receive=(EndCost(0, 3.0),))
+    cluster = replace(make_cluster(2), channels=(there, Channel("back", ("d1",), ("d0",), 1.0)))
+    graph = make_graph({"a": 1, "b": 2, "c": 1}, [("a", 2, ["c"])])
+    problem = make_problem(graph, cluster)
+    document = timeline(problem, simulate(problem, [0, 1, 1]))
+    assert_no_overlap(document)
+    assert [
+        (event["name"], event["ts"] / 1e6, event["dur"] / 1e6)
+        for event in tracks(document, "X")[1, 1]
+    ] == [("b", 0, 5), ("c", 5, 1), ("receive a", 1, 3)]
 
 
 def test_step_that_never_ends() -> None:
