@@ -262,8 +262,8 @@ def test_device_that_cannot_run_an_op() -> None:
 
 
 def test_a_step_on_two_hosts_flows_through_links_and_keeps_the_ends() -> None:
-    # That of docs/simulator.md, in ms and MB. a [0, 1) on gpu0, which then sends t0 [1.00, 1.22) and
-    # t1 [1.22, 1.29), and rests for as much longer as they take, until 1.30: b [1.30, 3.30). t0 is
+    # That of docs/simulator.md, in ms and MB. a [0, 1) on gpu0, which sends t0 [1.00, 1.22) and t1
+    # [1.22, 1.29), and rests for as much longer as they take, until 1.30: b [1.30, 3.30). t0 is
     # on `out` [1.00, 1.40), which what enters takes 0.1 to pass, and on `in` [1.10, 1.90); t1
     # [1.40, 1.50) and [1.90, 2.10). gpu1 receives t0 [1.10, 1.60) and t1 [1.90, 1.91) beside e,
     # which therefore ends at 2.01 and not at 1.50. t1's last byte is there at 2.10, and c runs
