@@ -17,7 +17,7 @@ not a source before it; any source is, if that ancestor has an ancestor that tak
 A pair p, w is as good as an edge: w starts no earlier than the device is free of p. In a training
 step it says that a filter's gradient, ready with the gradient of its input, delays what the latter
 waits for. It holds for the simulation's queues, not for schedules that order ops otherwise: ops
-with ranks have no pairs. What devices send and receive between ops delays, and changes no order.
+with ranks have no pairs. What devices send and receive beside ops delays, and changes no order.
 """
 
 from typing import NamedTuple

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.problem import PlacementProblem
-from placeto.simulation.alone import ends_seconds, seconds_alone
+from placeto.simulation.alone import seconds_alone
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed, topological_order
 
@@ -84,20 +84,20 @@ def relax(problem: PlacementProblem, allowed: Bools, pairs: tuple[Ints, Ints]) -
         allowed=allowed_classes(allowed, classes),
         several=classes.size > 1,
         overhead=classes.overhead,
-        transfer=_transfers(problem, classes, index[: graph.num_edges], wait),
+        transfer=_transfers(problem, classes, index[: graph.num_edges], len(producer)),
         lag_first=False,
     )
 
 
-def _transfers(problem: PlacementProblem, classes: Classes, edge: Ints, wait: Floats) -> Floats:
+def _transfers(problem: PlacementProblem, classes: Classes, edge: Ints, num_edges: int) -> Floats:
     """`Relaxed.transfer`, of the graph's edges by the (num_edges,) `edge` that each is part of.
 
     What a transfer takes that nothing hinders (`seconds_alone`), by the fastest channel between the
-    classes; to be sent at a cost, it waits for the producer's device to be free.
+    classes.
     """
     arrays, cluster = problem.arrays, problem.cluster
     size = problem.graph.tensor_bytes[problem.graph.edge_tensor]
-    found = np.full((len(wait), len(classes.size), len(classes.size)), np.inf)
+    found = np.full((num_edges, len(classes.size), len(classes.size)), np.inf)
     alike: dict[tuple[int, int, object], int] = {}
     for one, other in np.argwhere(arrays.channel_between >= 0).tolist():
         number = int(arrays.channel_between[one, other])
@@ -107,9 +107,8 @@ def _transfers(problem: PlacementProblem, classes: Classes, edge: Ints, wait: Fl
     for (source, target, _), number in alike.items():
         channels = np.full(len(size), number)
         seconds = seconds_alone(arrays, channels, size)
-        sends = ends_seconds(arrays, channels, size)[0] > 0
-        slowest = np.zeros(len(wait))
-        np.maximum.at(slowest, edge, seconds + np.where(sends, wait[edge, source], 0.0))
+        slowest = np.zeros(num_edges)
+        np.maximum.at(slowest, edge, seconds)
         found[:, source, target] = np.minimum(found[:, source, target], slowest)
     return found
 
