@@ -178,20 +178,23 @@ def busy_profile(
         device = s.device_of[c.ops[op].group]
         seconds = c.op_seconds[num_kinds * op + c.device_kind[device]]
         if seconds > 0:
-            _add_work(busy, device, s.op_start[op], seconds, bin_seconds)
+            # Sends and receives may come between: it is spread over the time until its end.
+            lasts = s.op_finish[op] - s.op_start[op] if len(s.op_finish) > 0 else seconds
+            _add_work(busy, device, s.op_start[op], seconds, lasts, bin_seconds)
     longest = len(s.part_start) // max(len(s.parts), 1)
     for number in range(s.status[0].num_transfers if len(c.costs) > 0 else 0):
         transfer = s.transfers[number]
         channel, size = transfer.channel, w.tensor_bytes[transfer.crossing]
         sends = end_seconds(c.cost_start, c.costs, 2 * channel, size)
         if sends > 0:
-            _add_work(busy, transfer.sender, s.part_start[longest * number], sends, bin_seconds)
+            start = s.part_start[longest * number]
+            _add_work(busy, transfer.sender, start, sends, sends, bin_seconds)
         receives = end_seconds(c.cost_start, c.costs, 2 * channel + 1, size)
         if receives > 0:
             last = max(c.path_start[channel + 1] - c.path_start[channel], 1) + 1
             device = s.copies[transfer.copy].device
             start = s.part_start[longest * number + last]
-            _add_work(busy, device, start, receives, bin_seconds)
+            _add_work(busy, device, start, receives, receives, bin_seconds)
     for device in range(len(busy)):
         for part in range(BINS):
             busy[device, part + 1] += busy[device, part]
@@ -207,16 +210,30 @@ def busy_profile(
 
 
 @inner(cache=True, error_model="numpy")
-def _add_work(busy: Floats, device: int, start: float, seconds: float, bin_seconds: float) -> None:
-    """Adds some seconds of a device's work to the parts of the step that they are in."""
+def _add_work(
+    busy: Floats, device: int, start: float, seconds: float, lasts: float, bin_seconds: float
+) -> None:
+    """Adds some seconds of a device's work to the parts of the step over which it lasts, evenly."""
     part = min(int(start / bin_seconds), BINS - 1)
     room = (part + 1) * bin_seconds - start
-    while seconds > room and part < BINS - 1:
-        busy[device, part + 1] += room
-        seconds -= room
+    share = seconds / lasts
+    while lasts > room and part < BINS - 1:
+        busy[device, part + 1] += share * room
+        lasts -= room
         part += 1
         room = bin_seconds
-    busy[device, part + 1] += seconds
+    busy[device, part + 1] += share * lasts
+
+
+@inner(cache=True)
+def _finish(c: Compiled, s: State, op: int, device: int) -> float:
+    """When an op finishes, or would on a device where it is not."""
+    if len(s.op_finish) > 0 and s.device_of[c.ops[op].group] == device:
+        there: float = s.op_finish[op]
+        return there
+    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
+    finish: float = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[device]]
+    return finish
 
 
 @inner(cache=True)
@@ -261,7 +278,6 @@ def _neighbours(
 
     `share` is 1 / step time.
     """
-    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
     start, bundles = (w.in_start, w.incoming) if reads else (w.out_start, w.outgoing)
     latest, late, sending = -1 / share, 0.0, 0.0
     everything, there, visited_there = 0.0, 0.0, 0.0
@@ -275,7 +291,7 @@ def _neighbours(
         else:
             neighbour = c.bundles[bundle].group
             source, target = device, s.device_of[neighbour]
-        arrival = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[source]]
+        arrival = _finish(c, s, op, source)
         everything += size
         if source == target:
             there += size

@@ -48,6 +48,12 @@ class Scene:
         kind = self.problem.cluster.devices[device].kind
         return float(self.problem.graph.op_seconds[kind][op])
 
+    def finish(self, op: int, device: int) -> float:
+        """When an op finishes, or would on a device where it is not."""
+        if self.devices[self.group[op]] == device:
+            return float(self.schedule.finish[op])
+        return self.start[op] + self.seconds(op, device)
+
     def work(self, group: int, device: int) -> float:
         return math.fsum(self.seconds(op, device) for op in self.ops(group))
 
@@ -84,15 +90,17 @@ class Scene:
         edges = [self.step * part / BINS for part in range(BINS + 1)]
         parts = [0.0] * BINS
         work = [
-            (self.start[op], self.start[op] + self.seconds(op, device))
+            (self.start[op], self.finish(op, device), self.seconds(op, device))
             for op, group in enumerate(self.group)
             if self.devices[group] == device
         ]
         ends, here = self.schedule.transfers.parts, self.schedule.transfers.parts.device == device
-        work += zip(ends.start[here].tolist(), ends.finish[here].tolist(), strict=True)
-        for begin, end in work:
-            for part in range(BINS):
-                parts[part] += max(min(end, edges[part + 1]) - max(begin, edges[part]), 0)
+        begins, finishes = ends.start[here].tolist(), ends.finish[here].tolist()
+        work += [(begin, end, end - begin) for begin, end in zip(begins, finishes, strict=True)]
+        for begin, end, seconds in work:
+            for part in range(BINS if end > begin else 0):
+                inside = max(min(end, edges[part + 1]) - max(begin, edges[part]), 0)
+                parts[part] += seconds * inside / (end - begin)
         return parts
 
     def worked(self, device: int, begin: float, end: float) -> float:
@@ -212,8 +220,7 @@ def _inputs(scene: Scene, group: int, device: int) -> dict[Pair, float]:
             continue
         op, maker = scene.producer[tensor], scene.maker(tensor)
         source, size = scene.devices[maker], scene.size[tensor]
-        finish = scene.start[op] + scene.seconds(op, source)
-        delays.append(finish + scene.carried(tensor, source, device) - start)
+        delays.append(scene.finish(op, source) + scene.carried(tensor, source, device) - start)
         anyway = any(
             other != group and scene.devices[other] == device
             for read, other in scene.read
@@ -242,8 +249,7 @@ def _outputs(scene: Scene, group: int, device: int) -> dict[Pair, float]:
         if scene.maker(tensor) != group:
             continue
         op, target = scene.producer[tensor], scene.devices[reader]
-        finish = scene.start[op] + scene.seconds(op, device)
-        delays.append(finish + scene.carried(tensor, device, target) - start)
+        delays.append(scene.finish(op, device) + scene.carried(tensor, device, target) - start)
         total += scene.size[tensor]
         if target != device:
             sent.add((tensor, target))
