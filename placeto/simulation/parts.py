@@ -42,17 +42,22 @@ def end_seconds(cost_start: Ints, costs: Floats, row: int, size: int) -> float:
 
 @expanded
 def queue_part(
-    channels: Channels, waiting: Waiting, stirred: Int32s, num_stirred: int, queue: int,
-    transfer: int, now: float,
-) -> int:  # fmt: skip
-    """Adds a transfer to the queue of a link; counts the stirred."""
+    channels: Channels, waiting: Waiting, stirred: Int32s, num_stirred: int, event_times: Floats,
+    event_codes: Int32s, num_events: int, queue: int, transfer: int, now: float,
+) -> tuple[int, int]:  # fmt: skip
+    """Adds a transfer to the queue of a link; counts the stirred, and the events."""
     waiting[u(transfer)].since = now
     request(channels, waiting, queue, transfer)
-    if channels[u(queue)].free <= now and channels[u(queue)].wakes != 1:
-        channels[u(queue)].wakes = 1
-        stirred[u(num_stirred)] = queue
-        return num_stirred + 1
-    return num_stirred
+    link = channels[u(queue)]
+    if link.free <= now:
+        if link.wakes != 1:
+            link.wakes = 1
+            stirred[u(num_stirred)] = queue
+            num_stirred += 1
+    elif link.wakes < 0:
+        link.wakes = 0
+        num_events = push(event_times, event_codes, num_events, link.free, ~queue)
+    return num_stirred, num_events
 
 
 @expanded
@@ -107,13 +112,17 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
 
     while remaining > until:
         now = event_times[0] if num_events > 0 else np.inf
+        # Whether any device may start an op, and whether memory grew anywhere.
+        free_device = grew = False
         for device in range(num_devices):
             now = min(now, devices[u(device)].next_time)
         num_done = 0
         for device in range(num_devices):
             if devices[u(device)].next_time == now:
                 done[u(num_done)] = device
-                num_done += arrive(devices, device, now)[0]
+                finished, free = arrive(devices, device, now)
+                num_done += finished
+                free_device |= free
         while True:
             for position in range(num_done):
                 device = done[u(position)]
@@ -175,23 +184,35 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                         channel = transfers[u(transfer)].channel
                         channels[u(channel)].at_hand = -1
                         first = path_start[u(channel)]
-                        parts[u(transfer)].at = 0
-                        seconds = end_seconds(cost_start, costs, 2 * channel, slot.bytes)
+                        part = parts[u(transfer)]
+                        part.at, part.bytes, part.receives = 0, slot.bytes, 0.0
+                        part.links = max(path_start[u(channel + 1)] - first, 1)
+                        seconds = 0.0
+                        if len(costs) > 0:
+                            part.receives = end_seconds(
+                                cost_start, costs, 2 * channel + 1, slot.bytes
+                            )
+                            seconds = end_seconds(cost_start, costs, 2 * channel, slot.bytes)
                         if seconds > 0:
                             begins = keep(devices, device, now, seconds)
-                            parts[u(transfer)].sent = parts[u(transfer)].done = begins + seconds
+                            part.sent = part.done = begins + seconds
                             if ops_wanted:
                                 part_start[u(longest * transfer)] = begins
-                            num_events = push(
-                                event_times, event_codes, num_events, begins, transfer
-                            )
-                            continue
+                            if begins > now:
+                                num_events = push(
+                                    event_times, event_codes, num_events, begins, transfer
+                                )
+                                continue
+                            part.began = now
+                            hold(transfers, copies, devices, transfer, slot.bytes)
+                            grew = True
                         queue = channel
                         if path_start[u(channel + 1)] > first:
                             queue = num_channels + path[u(first)]
-                        num_stirred = queue_part(
-                            channels, waiting, stirred, num_stirred, queue, transfer, now
-                        )
+                        num_stirred, num_events = queue_part(
+                            channels, waiting, stirred, num_stirred, event_times, event_codes,
+                            num_events, queue, transfer, now,
+                        )  # fmt: skip
                     if slot.left == 0:
                         devices[u(device)].memory -= slot.bytes
             num_done = 0
@@ -207,16 +228,14 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                         num_stirred += 1
                     continue
                 moved, part = transfers[u(transfer)], parts[u(transfer)]
-                channel, at = moved.channel, part.at
-                first = path_start[u(channel)]
-                count = max(path_start[u(channel + 1)] - first, 1)
-                if at <= count:
-                    size = slots[u(first_crossing + moved.crossing)].bytes
+                at = part.at
+                if at <= part.links:
                     if part.began < 0:
                         part.began = now
-                        hold(transfers, copies, devices, transfer, size)
-                    if at == count:
-                        seconds = end_seconds(cost_start, costs, 2 * channel + 1, size)
+                        hold(transfers, copies, devices, transfer, part.bytes)
+                        grew = True
+                    if at == part.links:
+                        seconds = part.receives
                         begins = keep(devices, copies[u(moved.copy)].device, now, seconds)
                         part.sent = part.done = max(begins + seconds, part.done)
                         if ops_wanted:
@@ -224,13 +243,16 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                         part.at += 1
                         num_events = push(event_times, event_codes, num_events, part.done, transfer)
                         continue
-                    queue = channel
+                    channel = queue = moved.channel
+                    first = path_start[u(channel)]
                     if path_start[u(channel + 1)] > first:
                         queue = num_channels + path[u(first + at)]
-                    num_stirred = queue_part(
-                        channels, waiting, stirred, num_stirred, queue, transfer, now
-                    )
+                    num_stirred, num_events = queue_part(
+                        channels, waiting, stirred, num_stirred, event_times, event_codes,
+                        num_events, queue, transfer, now,
+                    )  # fmt: skip
                     continue
+                free_device = True
                 copy = moved.copy
                 while copy >= 0:
                     device = copies[u(copy)].device
@@ -257,11 +279,12 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                 queue_at.wakes = -1
                 transfer = next_transfer(channels, waiting, link) if queue_at.free <= now else -1
                 if transfer >= 0:
-                    moved, part = transfers[u(transfer)], parts[u(transfer)]
-                    size = slots[u(first_crossing + moved.crossing)].bytes
+                    part = parts[u(transfer)]
+                    size = part.bytes
                     if part.began < 0:
                         part.began = now
                         hold(transfers, copies, devices, transfer, size)
+                        grew = True
                     if ops_wanted:
                         part_start[u(longest * transfer + part.at + 1)] = now
                     if link < num_channels:
@@ -275,23 +298,24 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                     part.sent = max(left_at, part.done)
                     part.done = part.sent + later
                     part.at += 1
-                    channel = moved.channel
-                    count = max(path_start[u(channel + 1)] - path_start[u(channel)], 1)
                     due = now + later
-                    if part.at == count and not (
-                        end_seconds(cost_start, costs, 2 * channel + 1, size) > 0
-                    ):
-                        part.at = count + 1
+                    if part.at == part.links and part.receives == 0:
+                        part.at += 1
                         due = part.done
                     num_events = push(event_times, event_codes, num_events, due, transfer)
-                if queue_at.free > now:
-                    queue_at.wakes = 0
-                    num_events = push(event_times, event_codes, num_events, queue_at.free, ~link)
-                elif queue_at.first >= 0 or queue_at.root >= 0:
-                    queue_at.wakes = 1
-                    stirred[u(num_stirred)] = link
-                    num_stirred += 1
+                if queue_at.first >= 0 or queue_at.root >= 0:
+                    if queue_at.free > now:
+                        queue_at.wakes = 0
+                        num_events = push(
+                            event_times, event_codes, num_events, queue_at.free, ~link
+                        )
+                    else:
+                        queue_at.wakes = 1
+                        stirred[u(num_stirred)] = link
+                        num_stirred += 1
                 continue
+            if not free_device:
+                break
 
             device = 0
             while device < num_devices:
@@ -314,6 +338,7 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                     op = sources[u(source)].op
                     if op < 0:
                         d.memory += sources[u(source)].bytes
+                        grew = True
                         continue
                 elif op < 0:
                     device += 1
@@ -324,6 +349,7 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                     d.head = head + 1
                 own = ops[u(op)]
                 d.memory += own.allocates
+                grew = True
                 seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
                 if ops_wanted:
                     op_start[u(op)] = now
@@ -352,8 +378,9 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
             if device == num_devices:
                 break
         # Lifetimes are half-open: only what is held when the instant is over counts.
-        for device in range(num_devices):
-            devices[u(device)].peak = max(devices[u(device)].peak, devices[u(device)].memory)
+        if grew:
+            for device in range(num_devices):
+                devices[u(device)].peak = max(devices[u(device)].peak, devices[u(device)].memory)
         counts.instant += 1
     counts.now = now
     counts.remaining, counts.num_copies = remaining, num_copies

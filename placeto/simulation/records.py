@@ -102,7 +102,10 @@ PART = _record(
     ("began", _REAL),  # when its first part started, or -1
     ("sent", _REAL),  # when its last byte has left the last part that has started
     ("done", _REAL),  # when that part is over
-    ("at", _LONG),  # the next part: of the links the first is 0, then to receive, and arrived
+    ("receives", _REAL),  # seconds that it costs to receive
+    ("bytes", _LONG),
+    ("at", _SHORT),  # the next part: of the links the first is 0, then to receive, and arrived
+    ("links", _SHORT),  # how many it goes over; a channel without a path is one
 )
 WAITING = _record(
     ("since", _REAL),
