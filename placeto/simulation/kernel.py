@@ -63,7 +63,7 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
     (
         device_of, status, devices, missing, links, source_next, ready, waiting_ops, copy_at, done,
         channels, stirred, copies, transfers, waiting, event_codes, event_times, slots,
-        group_start, op_start, source_start, _, _, _,
+        group_start, op_start, source_start, _, _, _, _,
     ) = s  # fmt: skip
     queues = (devices, ready, waiting_ops)
     num_devices = len(device_kind)

@@ -22,7 +22,7 @@ Of one link without ends this is version 1.
 
 import numpy as np
 
-from placeto.simulation.queues import hand_over, heap_rest, next_transfer, request
+from placeto.simulation.queues import hand_over, heap_rest, next_by_rank, next_transfer, request
 from placeto.simulation.records import Channels, Copies, Devices, Transfers, Waiting
 from placeto.simulation.state import GROUPS, OPS, Compiled, State
 from placeto.simulation.transitions import arrive, finish_in_group
@@ -94,9 +94,9 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     (
         device_of, status, devices, missing, links, source_next, ready, waiting_ops, copy_at, done,
         channels, stirred, copies, transfers, waiting, event_codes, event_times, slots,
-        group_start, op_start, source_start, parts, part_start, op_finish,
+        group_start, op_start, source_start, parts, part_start, op_finish, turns,
     ) = s  # fmt: skip
-    queues = (devices, ready, waiting_ops, ranks, status)
+    queues = (devices, ready, waiting_ops, ranks, turns, status)
     num_devices, num_channels = len(device_kind), len(bandwidth)
     num_kinds = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots)
@@ -323,30 +323,36 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                 if d.free > now:
                     device += 1
                     continue
-                head, root = d.head, d.root
-                op = ready[u(head)] if head < d.tail else -1
-                heaped = root >= 0 and (op < 0 or (head >= d.latest and root < op))
-                if heaped:
-                    op = root
-                # Whether the op was ready at 0.
-                first_one = d.latest_at == 0 or (not heaped and head < d.first_tail)
-                source = d.source
-                if source >= 0 and (op < 0 or not first_one or op >= sources[u(source)].rank):
-                    d.source = source_next[u(source)]
-                    if ops_wanted:
-                        source_start[u(source)] = now
-                    op = sources[u(source)].op
+                if len(ranks) > 0:
+                    op = next_by_rank(ready, waiting_ops, ranks, turns, device)
                     if op < 0:
-                        d.memory += sources[u(source)].bytes
-                        grew = True
+                        device += 1
                         continue
-                elif op < 0:
-                    device += 1
-                    continue
-                elif heaped:
-                    d.root = heap_rest(waiting_ops, root)
                 else:
-                    d.head = head + 1
+                    head, root = d.head, d.root
+                    op = ready[u(head)] if head < d.tail else -1
+                    heaped = root >= 0 and (op < 0 or (head >= d.latest and root < op))
+                    if heaped:
+                        op = root
+                    # Whether the op was ready at 0.
+                    first_one = d.latest_at == 0 or (not heaped and head < d.first_tail)
+                    source = d.source
+                    if source >= 0 and (op < 0 or not first_one or op >= sources[u(source)].rank):
+                        d.source = source_next[u(source)]
+                        if ops_wanted:
+                            source_start[u(source)] = now
+                        op = sources[u(source)].op
+                        if op < 0:
+                            d.memory += sources[u(source)].bytes
+                            grew = True
+                            continue
+                    elif op < 0:
+                        device += 1
+                        continue
+                    elif heaped:
+                        d.root = heap_rest(waiting_ops, root)
+                    else:
+                        d.head = head + 1
                 own = ops[u(op)]
                 d.memory += own.allocates
                 grew = True

@@ -1,21 +1,29 @@
 """The queues of the simulation kernel: ready ops and requested transfers.
 
 Ops wait for a device, and transfers for a channel, in the order of (instant, first key, second
-key). With ranks, ops wait in the order of (rank, instant, number), all in the heap. Otherwise
-instants only grow, so nearly every item belongs at the end: it goes into a plain first-in
+key). Instants only grow, so nearly every item belongs at the end: it goes into a plain first-in
 first-out list. The few that do not (many things at one instant) go into a pairing heap (Fredman,
 Sedgewick, Sleator & Tarjan 1986), so that no input makes a queue slow. The next item is the lesser
 of the two firsts.
+
+With ranks, ops wait in the order of (rank, instant, number): those of each rank in a heap of their
+own. Which ranks have any is told by bits, and which words of these are not 0 by bits of their own.
 """
 
+import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
+
 from placeto.simulation.records import Channels, Devices, Status, Waiting
-from placeto.support.arrays import Int32s
+from placeto.support.arrays import Int32s, Words
 from placeto.support.heaps import allocation_free, expanded, u
 
-ReadyQueues = tuple[Devices, Int32s, Waiting] | tuple[Devices, Int32s, Waiting, Int32s, Status]
+ReadyQueues = (
+    tuple[Devices, Int32s, Waiting] | tuple[Devices, Int32s, Waiting, Int32s, Words, Status]
+)
 """`devices` (num_devices,), `ready` (num_devices, num_kept) ops in order, and the rest of each
 queue, (num_kept,) of which all began to wait at one instant; keys are each op's own number. Where
-there may be ranks: these, (num_kept,) or (0,), and the status that counts instants."""
+there may be ranks: these, (num_kept,) or (0,), `turns` (see `enqueue_by_rank`), and the status that
+counts instants. Then `ready` has the roots of each rank's heap."""
 
 
 @allocation_free
@@ -75,8 +83,7 @@ def enqueue(queues: ReadyQueues, device: int, op: int, now: float) -> None:
     devices, ready, waiting = queues[0], queues[1], queues[2]
     d = devices[u(device)]
     if len(queues) > 3 and len(queues[3]) > 0:  # numba knows the first when it compiles
-        waiting[u(op)].first = queues[4][0].instant
-        d.root = heap_insert(waiting, d.root, op)
+        enqueue_by_rank(ready, waiting, queues[3], queues[4], device, op, queues[5][0].instant)
         return
     tail = d.tail
     if d.latest_at != now:
@@ -91,6 +98,57 @@ def enqueue(queues: ReadyQueues, device: int, op: int, now: float) -> None:
         return
     ready[u(tail)] = op
     d.tail = tail + 1
+
+
+@expanded
+def turn_words(num_ranked: int) -> tuple[int, int]:
+    """How many words there are on each device of bits for ranks, and of bits for those words."""
+    words = (num_ranked + 63) // 64
+    return words, (words + 63) // 64
+
+
+@allocation_free
+def enqueue_by_rank(
+    ready: Int32s, waiting: Waiting, ranks: Int32s, turns: Words, device: int, op: int, instant: int
+) -> None:
+    """Adds an op to its device's queue; instants are numbered.
+
+    Of each device, `turns` has a bit for each rank, and then one for each word of these.
+    """
+    words, above = turn_words(len(ranks))
+    rank = ranks[u(op)]
+    place, begin, word = device * len(ranks) + rank, device * (words + above), rank >> 6
+    bit = np.uint64(1) << u(rank & 63)
+    root = ready[u(place)] if turns[u(begin + word)] & bit else -1
+    waiting[u(op)].first = instant
+    ready[u(place)] = heap_insert(waiting, root, op)
+    turns[u(begin + word)] |= bit
+    turns[u(begin + words + (word >> 6))] |= np.uint64(1) << u(word & 63)
+
+
+@allocation_free
+def next_by_rank(ready: Int32s, waiting: Waiting, ranks: Int32s, turns: Words, device: int) -> int:
+    """Takes the first op out of a device's queue; -1 if there is none."""
+    words, above = turn_words(len(ranks))
+    begin = device * (words + above)
+    for index in range(above):
+        found = turns[u(begin + words + index)]
+        if found == 0:
+            continue
+        word = 64 * index + np.int64(trailing_zeros(found))
+        bits = turns[u(begin + word)]
+        rank = 64 * word + np.int64(trailing_zeros(bits))
+        place = device * len(ranks) + rank
+        op = ready[u(place)]
+        rest = heap_rest(waiting, op)
+        if rest >= 0:
+            ready[u(place)] = rest
+            return op
+        turns[u(begin + word)] = bits & (bits - np.uint64(1))
+        if turns[u(begin + word)] == 0:
+            turns[u(begin + words + index)] = found & (found - np.uint64(1))
+        return op
+    return -1
 
 
 @allocation_free

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 import numpy as np
 from numpy.typing import NDArray
 
-from placeto.simulation.queues import heap_insert
+from placeto.simulation.queues import enqueue_by_rank
 from placeto.simulation.records import (
     Bundles,
     Channels,
@@ -27,7 +27,7 @@ from placeto.simulation.records import (
     Transfers,
     Waiting,
 )
-from placeto.support.arrays import Bools, Floats, Int16s, Int32s, Ints
+from placeto.support.arrays import Bools, Floats, Int16s, Int32s, Ints, Words
 from placeto.support.jit import ALIGNED, Layout, inner
 
 # What is wanted of a simulation: step time and peak memory; when groups start; when ops start, too.
@@ -107,8 +107,8 @@ class State(NamedTuple):
     missing: Int32s  # (num_kept,) inputs that are not on the op's device yet
     links: Links  # (num_bundles,)
     source_next: Int32s  # (num_sources,) the next source on the same device, or -1
-    ready: Int32s  # (num_devices, num_kept) ops in the order of their turns
-    waiting_ops: Waiting  # (num_kept,) by number: heaps are of one instant; or by rank and instant
+    ready: Int32s  # (num_devices, num_kept) ops in the order of their turns; or a heap a rank
+    waiting_ops: Waiting  # (num_kept,) by number: heaps are of one instant; or of one rank
     copy_at: Int32s  # (num_devices,) of the tensor at hand: its copy there, or -1
     done: Int32s  # (num_devices,) devices whose op finishes at the instant
     channels: Channels  # (num_queues,) of channels; and of links, if there are parts
@@ -126,6 +126,7 @@ class State(NamedTuple):
     # (num_bundles * longest chain,) s, of its parts, where they have one; likewise.
     part_start: Floats
     op_finish: Floats  # (num_kept,) s; likewise, where there are parts
+    turns: Words  # bits for the ranks of the ops that wait on each device, see `enqueue_by_rank`
 
 
 def _element(hint: Any) -> np.dtype[Any]:
@@ -147,6 +148,8 @@ def lengths(c: Compiled) -> tuple[int, ...]:
     kept, devices, queues = len(c.missing), len(c.device_kind), len(c.bandwidth)
     groups, sources, bundles = len(c.group_bytes), len(c.sources), len(c.bundles) - 1
     parts = longest = finishes = 0
+    words = (len(c.ranks) + 63) // 64
+    above = (words + 63) // 64
     if len(c.path) + len(c.costs) + len(c.ranks) > 0:
         queues += len(c.links)
         parts, longest, finishes = bundles, 3, kept
@@ -156,6 +159,7 @@ def lengths(c: Compiled) -> tuple[int, ...]:
         groups, 1, devices, kept, bundles, sources, devices * kept, kept, devices, devices,
         queues, queues, bundles, bundles, bundles, bundles + queues, bundles + queues,
         len(c.slots) + bundles, groups, kept, sources, parts, parts * longest, finishes,
+        devices * (words + above),
     )  # fmt: skip
 
 
@@ -187,6 +191,8 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:
         s.slots[slot].left = c.slots[slot].left
         s.slots[slot].bytes = c.slots[slot].bytes
     s.group_start[:] = -1.0
+    for word in range(len(s.turns)):
+        s.turns[word] = 0
     for device in range(num_devices):
         d = s.devices[device]
         d.head = d.tail = d.latest = d.first_tail = device * num_kept
@@ -208,8 +214,8 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:
         d = s.devices[devices[c.sources[source].group]]
         if len(c.ranks) > 0:
             op = c.sources[source].op
-            s.waiting_ops[op].first = 0
-            d.root = heap_insert(s.waiting_ops, d.root, op)
+            device = devices[c.sources[source].group]
+            enqueue_by_rank(s.ready, s.waiting_ops, c.ranks, s.turns, device, op, 0)
             continue
         s.source_next[source] = d.source
         d.source = source
