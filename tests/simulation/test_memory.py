@@ -5,10 +5,10 @@ import placeto
 from placeto import PlacementProblem, simulate
 from placeto.simulation import memory_over_time
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.strategies import placed
+from tests.strategies import clusters_of_links, placed
 
 
-@given(placed(max_ops=30))
+@given(placed(max_ops=30) | placed(max_ops=30, made=clusters_of_links, ranked=True))
 def test_maximum_is_the_kernels_peak(example: tuple[PlacementProblem, list[int]]) -> None:
     problem, devices = example
     schedule = simulate(problem, devices)

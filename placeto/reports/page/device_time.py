@@ -16,12 +16,12 @@ class DeviceSpans:
     """When one device does what: (n, 2) arrays of begin and end in seconds, none overlapping.
 
     Attributes:
-        compute: an op runs.
+        compute: an op runs, or waits for what its device sends or receives meanwhile.
         launch: the launch overhead of the op before holds the device.
         transfer: the device is free, and what it needs to go on is on its way to it, or waits for
             its channel.
-        wait: the device is free, and what it needs to go on is not made yet: ops on other devices
-            have to finish first.
+        wait: the device runs nothing, and what it needs to go on is not made yet: ops on other
+            devices have to finish first. Or it sends or receives.
         idle: nothing is left to do.
     """
 
