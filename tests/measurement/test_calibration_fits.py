@@ -1,19 +1,27 @@
 """Fits on data whose answer is known."""
 
-import os
-import threading
-import time
+import itertools
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto import Channel, Cluster, Device, PlacetoError, load_cluster
+from placeto import (
+    Channel,
+    Cluster,
+    Device,
+    PlacementProblem,
+    PlacetoError,
+    load_cluster,
+    simulate,
+)
 from placeto.cluster import EndCost, Link, end_seconds
-from placeto.measurement.calibration import ends as of_ends
+from placeto.measurement.calibration.busy import BusyExchange, Shape
 from placeto.measurement.calibration.channels import EXCHANGES, fit_channel, fit_channels
-from placeto.measurement.calibration.ends import STEPS, Ends, measure_ends, pieces
+from placeto.measurement.calibration.ends import Ends, measure_ends, pieces
 from placeto.measurement.calibration.exchange import Exchange, Sample
 from placeto.measurement.calibration.profile import KindRun, StepOverheads, fit_overheads
 from placeto.simulation import step_times
@@ -175,62 +183,71 @@ def test_pieces_by_hand():
     assert end_seconds((small, large), 999_999) == pytest.approx(1.1e-3, rel=1e-3)
     assert end_seconds((), 5) == 0.0
     # What is below nothing is noise.
-    assert end_seconds(pieces(sizes, [-1e-4] * 5), 1000) <= 1e-6
+    assert end_seconds(pieces(sizes, [-1e-4] * 5), 1000) == 0.0
 
 
-class Working:
-    """A runtime whose workers spend processor time as told: to build a session, and a step."""
+@pytest.fixture
+def two(monkeypatch, tmp_path):
+    """What is found of ends where two workers' steps take what they would by simulation."""
 
-    def __init__(self, cluster, alone=True):
-        self.cluster = cluster
-        self.process_ids = {"worker 0": 10, "worker 1": 11 if alone else 10}
-        self.spent = {10: 0.0, 11: 0.0}
+    def run(channel: Channel, product: float = 1e-3):
+        cluster = load_cluster("local-2")
+        like = {name: getattr(channel, name) for name in ("bandwidth", "send", "receive")}
+        channels = tuple(replace(each, latency_seconds=1e-4, **like) for each in cluster.channels)
+        truth = replace(cluster, channels=channels)
+        passes = itertools.count()
 
-    def measure(self, exchange, consumer, effort):
-        steps = effort.warm_up + effort.steps
-        self.spent[10] += 5.0 + steps * 1e-3
-        self.spent[11] += 3.0 + steps * 2e-3
-        if consumer == 1:
-            size = exchange.num_bytes
-            self.spent[10] += steps * end_seconds(ENDS.send, size)
-            self.spent[11] += steps * end_seconds(ENDS.receive, size)
+        def seconds(exchange, runtime, source, consumer, other, effort):
+            graph = exchange.problem.graph
+            side = {"h": source, "t": other, "u": consumer}
+            devices = np.array([side[name[0]] for name in graph.op_names])
+            times = {kind: 1e3 * product * each for kind, each in graph.op_seconds.items()}
+            problem = PlacementProblem(replace(graph, op_seconds=times), truth, "none")
+            # A step in five takes a fifth longer.
+            slow = 1.2 if next(passes) % 5 == 4 else 1.0
+            return slow * simulate(problem, devices[np.argsort(problem.op_group)]).step_time
 
+        monkeypatch.setattr(BusyExchange, "seconds", seconds)
+        return measure_ends(SimpleNamespace(cluster=cluster), 0, 1, tmp_path)
 
-def test_ends_are_what_the_processes_spend_on_transfers(monkeypatch, tmp_path):
-    cluster = load_cluster("local-2")
-    runtime = Working(cluster)
-    monkeypatch.setattr(of_ends, "processor_seconds", lambda process: runtime.spent[process])
-    monkeypatch.setattr(
-        Exchange, "run",
-        lambda self, runtime, source, consumer, other, effort:
-            runtime.measure(self, consumer, effort),
-    )  # fmt: skip
-    exchanges = {size: Exchange(cluster, 1, size, tmp_path) for size in STEPS}
-    found = measure_ends(runtime, exchanges, 0, 1)
-    for size in STEPS:
-        assert end_seconds(found.send, size) == pytest.approx(end_seconds(ENDS.send, size), rel=0.2)
-        wanted = end_seconds(ENDS.receive, size)
-        assert end_seconds(found.receive, size) == pytest.approx(wanted, rel=1e-3)
-    # Devices of other machines, or two of one process.
-    runtime.process_ids = {"worker 0": 10}
-    assert measure_ends(runtime, exchanges, 0, 1) is None
+    return run
 
 
-def test_processor_time_is_that_of_all_threads():
-    def work():
-        until = time.thread_time() + 0.1
-        while time.thread_time() < until:
-            pass
+@pytest.mark.parametrize("product", [2e-4, 1e-3, 5e-3])
+def test_ends_are_what_transfers_cost_who_computes(two, product):
+    found = two(with_ends(Channel("any", ("x",), ("y",), 1e9)), product)
+    for size in (4, 2**16, 2**20, 2**24):
+        for costs, wanted in ((found.send, ENDS.send), (found.receive, ENDS.receive)):
+            assert end_seconds(costs, size) == pytest.approx(end_seconds(wanted, size), rel=0.15)
 
-    before = of_ends.processor_seconds(os.getpid())
-    thread = threading.Thread(target=lambda: (work(), there.set(), done.wait()))
-    there, done = threading.Event(), threading.Event()
-    thread.start()
-    there.wait()
-    spent = of_ends.processor_seconds(os.getpid()) - before
-    done.set()
-    thread.join()
-    assert 0.09 < spent < 1.0
+
+def test_transfers_that_cost_their_ends_nothing(two):
+    assert two(Channel("any", ("x",), ("y",), 1e9)) is None
+
+
+def test_the_step_that_is_run_is_the_one_that_is_simulated(tmp_path):
+    from tensorflow.core.framework.graph_pb2 import GraphDef
+
+    exchange = BusyExchange(load_cluster("local-2"), Shape(3, 400, 2, 1), tmp_path)
+    graph = exchange.problem.graph
+    (path,) = tmp_path.glob("*.graphdef")
+    nodes = {node.name: node for node in GraphDef.FromString(path.read_bytes()).node}
+    assert [nodes[name].op for name in graph.op_names] == list(graph.op_types)
+    simulated = {
+        (graph.op_names[producer], graph.op_names[consumer])
+        for producer, consumer in zip(*graph.op_edges, strict=True)
+    }
+    made = {
+        (tensor.removeprefix("^").partition(":")[0], name)
+        for name in graph.op_names
+        for tensor in nodes[name].input
+    }
+    # Matrices are read once, and are there from the start.
+    starts = {"here_matrix", "there_matrix", "here_variable", "here_read", "there_read"}
+    assert {edge for edge in made if edge[0] not in starts} == {
+        edge for edge in simulated if edge[0] not in starts
+    }
+    assert graph.op_types.count("MatMul") == (3 + 1) * (2 + 1)
 
 
 @given(st.floats(0, 1e-4), st.floats(0, 1e-2), st.lists(st.integers(50, 9000), min_size=1))

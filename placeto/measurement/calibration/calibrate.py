@@ -15,7 +15,7 @@ from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import single_devices
 from placeto.measurement.calibration.channels import EXCHANGES, fit_channels
-from placeto.measurement.calibration.ends import STEPS, Ends, measure_ends
+from placeto.measurement.calibration.ends import Ends, measure_ends
 from placeto.measurement.calibration.exchange import Exchange, Sample
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.calibration.profile import (
@@ -94,8 +94,8 @@ def calibrate(
     In the end each graph runs on each device again. Where that is more than 3% off what was
     measured on the kind, the graph is measured again, three times at most.
 
-    Where devices are processes of this machine, one each, a channel has what transfers cost its
-    ends (processor time, by size), too.
+    A channel has what transfers cost its ends, too, by size, if they cost anything; but for one
+    that is multicast.
 
     Op times are then stretched, so that a simulated step on one device takes as long as the
     measured one less the overhead of a step, which no simulation counts.
@@ -153,9 +153,8 @@ def calibrate(
             kinds = device_kinds[source], device_kinds[destination]
             if kinds not in ends:
                 pair = device_names[source], device_names[destination]
-                progress(f"looking at what {pair[0]} and {pair[1]} do to send and receive")
-                alone = {size: exchanges[1, size] for size in STEPS}
-                ends[kinds] = measure_ends(runtime, alone, source, destination)
+                progress(f"computing on {pair[0]} and {pair[1]} while one sends to the other")
+                ends[kinds] = measure_ends(runtime, source, destination, Path(folder))
             return ends[kinds]
 
         channels, errors = fit_channels(cluster, sample, ends_of)

@@ -1,25 +1,27 @@
-"""What transfers cost the devices at their ends: processor time, by size."""
+"""What transfers cost the devices at their ends: how much longer these compute meanwhile."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from placeto.cluster import EndCost
-from placeto.measurement.calibration.exchange import Exchange
+from placeto.measurement.calibration.busy import BusyExchange, Shape
 from placeto.measurement.measured import Effort
 from placeto.measurement.runtime import Runtime
-from placeto.support.arrays import Floats
 
-# Bytes of a tensor -> steps. One tensor a step, as in the steps of models few are sent at the same
-# instant: of sixteen together each costs a third of what one costs alone.
-STEPS = {4: 100, 2**16: 100, 2**20: 60, 2**22: 40, 2**24: 25, 2**26: 12}
-_WARM_UP = 3
-_TRIES = 3
-_LEAST_SECONDS = 1e-6  # where less was measured, it is noise
-_NANO = 1e-9
+# Bytes of a tensor -> how many a step sends.
+COUNTS = {4: 16, 2**16: 16, 2**20: 16, 2**24: 4}
+_EFFORT = Effort(warm_up=3, steps=15)
+_PASSES = 5
+_NOISE_SECONDS = 20e-6  # no cost is known better
+_STEP_NOISE_SECONDS = 0.3e-3
+# Between two tensors there is to be this much to compute at least, so that who computes more is
+# never kept waiting by the wire or by the other end.
+_LEAST_SECONDS = 0.8e-3
+_LEAST_SECONDS_PER_BYTE = 1.5e-9
 
 
 @dataclass(frozen=True)
@@ -30,86 +32,73 @@ class Ends:
     receive: tuple[EndCost, ...]
 
 
-def processor_seconds(process: int) -> float:
-    """What the threads of a process here have had of the processors so far.
+def measure_ends(runtime: Runtime, source: int, destination: int, folder: Path) -> Ends | None:
+    """Has both devices compute, one of them for longer, while tensors go from one to the other.
 
-    From Linux' `schedstat` of each, in nanoseconds; other clocks count in hundredths of a second.
-    """
-    files = Path(f"/proc/{process}/task").glob("*/schedstat")
-    return sum(int(file.read_text().split()[0]) for file in files) * _NANO
-
-
-def processes(runtime: Runtime) -> dict[int, int]:
-    """Device -> its process, of CPUs that are alone in one on this machine."""
-    names = runtime.cluster.tensorflow_devices()
-    tasks = Counter((name.job, name.task) for name in names)
-    return {
-        number: runtime.process_ids[task]
-        for number, name in enumerate(names)
-        if name.type == "CPU" and tasks[name.job, name.task] == 1
-        if (task := f"{name.job} {name.task}") in runtime.process_ids
-    }
-
-
-def measure_ends(
-    runtime: Runtime, exchanges: Mapping[int, Exchange], source: int, destination: int
-) -> Ends | None:
-    """Sends tensors of several sizes, and looks at what processor time either worker has had.
-
-    That of the same steps without transfers is taken off.
+    What they have the step take longer is what one who sends, or receives, pays for them. (What
+    processor time transfers take says less: on CPUs a worker that waits for another looks again and
+    again whether it is done; from run to run a tensor of 4 bytes took 2 to 300 us of it.) The
+    machine is faster at one time than at another: all is measured in several passes, and of each
+    cost the middle one is taken.
 
     Args:
         runtime: whose workers run.
-        exchanges: steps that send one tensor, by its bytes, ascending.
         source: device that sends.
         destination: device that receives.
+        folder: where GraphDefs are put.
 
     Returns:
-        The costs; None if either device is not alone in a process of this machine, or is a GPU,
-        which does the work itself.
+        The costs; None if no size costs either end more than what is known of it.
 
     Raises:
         PlacetoError: a step cannot be run.
     """
-    costs = []
-    for size, exchange in exchanges.items():
+    product = _product_seconds(runtime, source, destination, folder)
+    shapes = []
+    for size, count in COUNTS.items():
+        between = _LEAST_SECONDS + _LEAST_SECONDS_PER_BYTE * size
+        most = max(math.ceil(between / product), 2)
+        shapes.append((Shape(count, size, most, 0), Shape(count, size, 3 * most // 4, most)))
+    exchanges = [
+        [BusyExchange(runtime.cluster, shape, folder) for shape in both] for both in shapes
+    ]
+
+    def cost(exchange: BusyExchange) -> float:
         here, there = (
-            _spent(runtime, exchange, (source, consumer, destination), STEPS[size])
+            exchange.seconds(runtime, source, consumer, destination, _EFFORT)
             for consumer in (source, destination)
         )
-        if here is None or there is None:
-            return None
-        costs.append(there - here)
-    send, receive = np.array(costs).T
-    sizes = list(exchanges)
-    return Ends(pieces(sizes, send.tolist()), pieces(sizes, receive.tolist()))
+        return (there - here) / exchange.shape.num_tensors
 
-
-def _spent(
-    runtime: Runtime, exchange: Exchange, devices: tuple[int, int, int], steps: int
-) -> Floats | None:
-    """(2,) processor seconds a step of the processes of the source and of the other device."""
-    exchange.run(runtime, *devices, Effort(0, 1))  # the workers must be there
-    found = processes(runtime)
-    ends = [found.get(device) for device in (devices[0], devices[2])]
-    if None in ends:
+    passes = [[[cost(exchange) for exchange in both] for both in exchanges] for _ in range(_PASSES)]
+    costs = np.median(passes, axis=0)
+    longer = costs * np.array(list(COUNTS.values()))[:, None]  # (sizes, 2) of whole steps
+    if (longer < _STEP_NOISE_SECONDS).all():
         return None
-    spent = []
-    for count in (1, 1 + steps):  # the first is what building a session takes
-        tries = []
-        for _ in range(_TRIES):
-            before = np.array([processor_seconds(end) for end in ends if end is not None])
-            exchange.run(runtime, *devices, Effort(_WARM_UP, count))
-            after = np.array([processor_seconds(end) for end in ends if end is not None])
-            tries.append(after - before)
-        spent.append(np.median(tries, axis=0))
-    return np.asarray((spent[1] - spent[0]) / steps)
+    send, receive = costs.T.tolist()
+    return Ends(pieces(list(COUNTS), send), pieces(list(COUNTS), receive))
+
+
+def _product_seconds(runtime: Runtime, source: int, destination: int, folder: Path) -> float:
+    """Seconds of a product, on the device that is faster at it."""
+    count = 16
+    found = []
+    for device, other in ((source, destination), (destination, source)):
+        one, more = (
+            BusyExchange(runtime.cluster, Shape(1, 4, products, 0), folder).seconds(
+                runtime, device, device, other, _EFFORT
+            )
+            for products in (1, 1 + count)  # before the tensor, and after it
+        )
+        found.append(max((more - one) / (2 * count), 1e-6))
+    return min(found)
 
 
 def pieces(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[EndCost, ...]:
     """Costs of small tensors and of large ones, each seconds and seconds a byte.
 
-    By least squares of relative differences, none below 0; the size in the middle is in both.
+    By least squares of differences in units of how well each is known, none below 0; the size in
+    the middle is in both.
 
     Args:
         sizes: (n,) bytes, ascending; at least three.
@@ -120,8 +109,9 @@ def pieces(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[EndCost, ...
     middle = len(sizes) // 2
     found = []
     for least, some in ((0, slice(middle + 1)), (sizes[middle], slice(middle, None))):
-        size, cost = np.array(sizes[some], dtype=float), np.maximum(seconds[some], _LEAST_SECONDS)
-        terms = np.stack([np.ones(len(size)), size], axis=1) / cost[:, None]
-        fixed, per_byte = nnls(terms, np.ones(len(size)))[0].tolist()
+        size, cost = np.array(sizes[some], dtype=float), np.maximum(seconds[some], 0.0)
+        weight = 1 / (cost + _NOISE_SECONDS)
+        terms = np.stack([np.ones(len(size)), size], axis=1) * weight[:, None]
+        fixed, per_byte = nnls(terms, cost * weight)[0].tolist()
         found.append(EndCost(least, round(fixed, 9), per_byte))
     return tuple(found)
