@@ -14,7 +14,6 @@ import numpy as np
 from benchmarks import measuring
 from benchmarks.measuring import SETTINGS, Case, Plan, Row, Study
 from benchmarks.output import table
-from benchmarks.transfers import cost_of, held_step_time
 from placeto import PlacementProblem, simulate
 from placeto.heuristics.initial import all_on
 from placeto.measurement import Effort
@@ -39,15 +38,12 @@ QUICK = Plan({"rnnlm": "zoo:rnnlm?layers=1&batch=4&length=5&hidden=256"}, {"auto
 
 
 def measure(study: Study) -> dict[str, Any]:
-    """Runs the contests; adds the seconds `simulated`, and those of `benchmarks.transfers`."""
-    cost = cost_of(study.folder / "transfers.json")
+    """Runs the contests; adds the seconds `simulated`."""
     results = study.results / "measured_groups.json"
     before = read_json(results)["graphs"] if results.exists() else {}
 
     def predict(case: Case, row: Row) -> Row:
-        devices = measuring.devices_of(row)
-        held = held_step_time(case.problem, devices, cost)
-        return {"simulated": simulate(case.problem, devices).step_time, "held": held}
+        return {"simulated": simulate(case.problem, measuring.devices_of(row)).step_time}
 
     return {"graphs": study.graphs(partial(enter, before), predict, "none")}
 
@@ -81,15 +77,15 @@ def markdown(graphs: dict[str, Any]) -> str:
         either = {label: row for (label, _), row in by_key.items()}
         for label, row in either.items():
             over_one = row["simulated"] / either[SINGLE]["simulated"]
-            simulated = (f"{row[key] * 1e3:.0f}" for key in ("simulated", "held"))
-            rows.append([f"`{name}`", label, *simulated, f"{over_one:.2f}"])
+            simulated = f"{row['simulated'] * 1e3:.0f}"
+            rows.append([f"`{name}`", label, simulated, f"{over_one:.2f}"])
             for runtime in SETTINGS:
                 cells = ("-", "-", "-")
                 if own := by_key.get((label, runtime)):
                     ratio = measuring.measured(own) / measuring.measured(by_key[SINGLE, runtime])
                     cells = *measuring.milliseconds(own), f"{ratio:.2f}"
                 rows[-1] += cells
-    header = ["graph", "placement", "simulated, ms", "ends held, ms", "over one worker"]
+    header = ["graph", "placement", "simulated, ms", "over one worker"]
     for runtime in SETTINGS:
         header += [f"measured {runtime}, ms", "rounds", "over one worker"]
     return table(header, rows)
