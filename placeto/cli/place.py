@@ -2,10 +2,9 @@
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -28,12 +27,13 @@ from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
-from placeto.measurement import Measurement, Runnable, Runtime, RuntimeSettings, find_runnable
+from placeto.measurement import Runnable, Runtime, RuntimeSettings, find_runnable
 from placeto.models.agents import find_agent
 from placeto.models.stored import read_policy
 from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
 from placeto.placers import place
+from placeto.placers.measured import LEAST_RUNS, place_measured
 from placeto.placers.registry import find_placer, with_policy
 from placeto.problem import PlacementProblem
 from placeto.reports.page import RunContext, make_report, save_report
@@ -41,25 +41,22 @@ from placeto.reports.rows import (
     Baseline,
     CandidateRow,
     baseline,
+    candidate_rows,
     device_rows,
-    kept_row,
-    measurement_row,
+    measured_keys,
     placement_row,
-    seconds,
 )
 from placeto.reports.tables import candidates_table, device_table, placement_table
 from placeto.reports.uncertainty import knows_ends, loses_if_a_tenth_off, may_cost_ends
-from placeto.search.incumbent import RECENT
-from placeto.simulation import simulate, simulate_many
+from placeto.simulation import simulate
 from placeto.simulation.simulate import compile_kernel
 from placeto.simulation.timeline import save_timeline
-from placeto.support.arrays import Ints
 from placeto.support.beside import compile_beside
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
 from placeto.support.units import format_seconds
 
-MEASURED = 3  # candidates, where `--measure` names no number
+RUNS = 20  # where `--measure` names no number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +68,7 @@ class Place(ProblemArguments):
             agent.
         policy: A trained policy for auto, placeto or placeto-2019 to begin with: a run directory of
             `placeto train`, or one that ships (see `placeto list`).
-        budget: Seconds of search or training.
+        budget: Seconds of search or training; with --measure, of all searches together.
         seed: Where the placer's random numbers start.
         settings: Change a setting of the placer, such as passing=none of placeto; once for each.
             `placeto list --json` has the settings of all placers, with their defaults.
@@ -80,9 +77,9 @@ class Place(ProblemArguments):
             Accelerate's dispatch_model takes it.
         report: Page to write, .html, that explains the placement: a browser shows it, and it needs
             no network. Takes some seconds more, for other placers that it is compared with.
-        measure: Run the N fastest placements of the search, 3 if no number is given, and the best
-            single device on the real devices, each twice as `placeto measure` does, and keep the
-            fastest.
+        measure: Run placements on the real devices, N runs at most (20 if no number is given), and
+            keep the fastest. Searches and runs take turns: each search has op times and transfers
+            corrected by the runs before. The best single device is among those that are run.
         order: With --measure: fifo keeps the ops of each device in the simulated order, none leaves
             it to the runtime.
     """
@@ -118,21 +115,26 @@ def run(arguments: Place) -> int:
     takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()
     if arguments.report is not None and not takes_time:
         raise PlacetoError(f"--report: no op of {graph.name!r} takes any time; give it op_seconds")
-    keep_fastest = None
+    bench = None
     if arguments.measure is not None:
-        keep_fastest = _prepare(arguments.measure, problem, RuntimeSettings(order=arguments.order))
+        bench = _prepare(arguments.measure, problem, RuntimeSettings(order=arguments.order))
     base = baseline(problem)
     if base.infeasibility is not None:
         note(base.infeasibility)
+    budget, seed, found = arguments.budget, arguments.seed, None
     with progress(f"{method} on {graph.name}") as report:
-        placement = place(problem, method, arguments.budget, arguments.seed, report, settings)
+        if bench is None:
+            placement = place(problem, method, budget, seed, report, settings)
+        else:
+            runtime, runnable, runs = bench
+            with runtime:
+                found = place_measured(
+                    problem, runtime, runnable, method, budget, seed, settings, runs, None, report
+                )
+            placement = found.placement
+    measured = [] if found is None else candidate_rows(found)
     if output is not None:
-        placement.save(output)  # whatever becomes of the measuring
-    measured: list[CandidateRow] = []
-    if keep_fastest is not None and not placement.interrupted:
-        placement, measured = keep_fastest(placement, base.single)
-        if output is not None:
-            placement.save(output)
+        placement.save(output)
     if timeline is not None:
         save_timeline(problem, simulate(problem, placement.devices), timeline)
     if device_map is not None:
@@ -143,12 +145,11 @@ def run(arguments: Place) -> int:
     row = placement_row(placement, base, arguments.grouping)
     if base.infeasibility is None and row["infeasibility"] is not None:
         note(row["infeasibility"])
-    if keep_fastest is not None:
-        kept = kept_row(measured)
-        row |= {"measured_step_time": kept and kept["step_time"], "measured": measured}
+    if found is not None:
+        row |= measured_keys(found, measured)
     files = {"output": output, "timeline": timeline, "device_map": device_map}
     tables = [
-        placement_table(placement, base, None if keep_fastest is None else measured),
+        placement_table(placement, base, None if found is None else measured),
         device_table(device_rows(placement)),
         *([candidates_table(measured)] if measured else []),
     ]
@@ -157,7 +158,7 @@ def run(arguments: Place) -> int:
         if path is not None:
             note(f"the {what} is in {path}")
     warn_unless_feasible(placement)
-    if kept_row(measured) is None:
+    if found is None or found.kept is None:
         warn_unless_sure(placement, base)
     if placement.interrupted:
         note("interrupted; this is the best placement until then")
@@ -193,86 +194,21 @@ def _method(arguments: Place) -> tuple[str, dict[str, object]]:
 
 def _prepare(
     asked: Sequence[int], problem: PlacementProblem, settings: RuntimeSettings
-) -> Callable[[Placement, Placement], tuple[Placement, list[CandidateRow]]]:
-    """`_keep_fastest` as `--measure` asks for it, with all that it needs; before a long search.
+) -> tuple[Runtime, Runnable, int]:
+    """What runs placements, the GraphDef, and how many runs at most; before a long search.
 
     Raises:
         PlacetoError: not one number that makes sense, a cluster or a graph that cannot be run.
     """
-    if len(asked) > 1 or not all(1 <= count <= RECENT for count in asked):
+    runs = asked[0] if asked else RUNS
+    if len(asked) > 1 or runs < LEAST_RUNS:
         text = " ".join(map(str, asked))
-        raise PlacetoError(f"--measure {text}: expected one number from 1 to {RECENT}")
+        raise PlacetoError(f"--measure {text}: expected one number of runs, from {LEAST_RUNS}")
     runtime = Runtime(problem.cluster, settings)
     with progress(f"measuring {problem.graph.name}") as report:
         report("finding its GraphDef")
         runnable = find_runnable(problem.graph)
-    return partial(_keep_fastest, asked[0] if asked else MEASURED, runtime, runnable)
-
-
-def _keep_fastest(
-    count: int, runtime: Runtime, runnable: Runnable, placement: Placement, single: Placement
-) -> tuple[Placement, list[CandidateRow]]:
-    """Runs `count` candidates of a search, and the best single device if it fits, each twice.
-
-    Returns:
-        The placement with the devices of the fastest one that ran, or as it was if none ran;
-        `interrupted` after Ctrl-C, which leaves the fastest until then. And a row for each one that
-        was run: `method`, `simulated_step_time`, `kept`, and the keys of `measurement_row`.
-
-    Raises:
-        PlacetoError: the processes cannot be started.
-    """
-    problem = placement.problem
-    found = placement.candidates[:count] or (placement.devices,)
-    methods, many = [placement.method] * len(found), list(found)
-    if single.feasible and not any(np.array_equal(single.devices, each) for each in many):
-        methods.append(single.method)
-        many.append(single.devices)
-    simulated = simulate_many(problem, np.stack(many))
-    measurements, interrupted = _run_twice(runtime, runnable, problem, many)
-    ran = [number for number in measurements if measurements[number].feasible]
-    best = min(ran, key=lambda number: measurements[number].step_time, default=None)
-    rows: list[CandidateRow] = [
-        {
-            "method": methods[number],
-            "simulated_step_time": seconds(float(simulated.step_time[number])),
-            "kept": number == best,
-            **measurement_row(measurement),
-        }
-        for number, measurement in measurements.items()
-    ]
-    if best is not None:
-        placement = replace(
-            placement,
-            devices=many[best],
-            step_time=float(simulated.step_time[best]),
-            peak_memory=simulated.peak_memory[best],
-            feasible=bool(simulated.feasible[best]),
-            found_by=placement.found_by if best < len(found) else single.method,
-        )
-    return replace(placement, interrupted=interrupted), rows
-
-
-def _run_twice(
-    runtime: Runtime, runnable: Runnable, problem: PlacementProblem, many: Sequence[Ints]
-) -> tuple[dict[int, Measurement], bool]:
-    """Both runs of each placement as one measurement, by its number; whether Ctrl-C ended it."""
-    measurements: dict[int, Measurement] = {}
-    # There and back: a machine that slows down, or speeds up, does so for all of them.
-    runs = [*range(len(many)), *reversed(range(len(many)))]
-    try:
-        what = f"measuring {problem.graph.name} on {problem.cluster.name}"
-        with progress(what) as report, runtime as running:
-            for count, number in enumerate(runs, 1):
-                before = measurements.get(number, Measurement())
-                if before.feasible:
-                    report(f"run {count} of {len(runs)}")
-                    run = running.measure(problem, many[number], runnable)
-                    both = before.samples + run.samples if run.feasible else ()
-                    measurements[number] = replace(run, samples=both)
-    except KeyboardInterrupt:
-        return measurements, True
-    return measurements, False
+    return runtime, runnable, runs
 
 
 def _write_report(

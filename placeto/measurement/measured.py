@@ -72,11 +72,14 @@ class Measurement:
             failed.
         reason: why it failed, in one line; empty if it did not.
         traces: further steps, each a serialized `tensorflow.RunMetadata`, as many as asked for.
+        died: whether it failed as a process died or no longer answered; that may not have been the
+            placement's doing.
     """
 
     samples: tuple[float, ...] = ()
     reason: str = ""
     traces: tuple[bytes, ...] = ()
+    died: bool = False
 
     @property
     def feasible(self) -> bool:

@@ -147,10 +147,10 @@ class Runtime:
                         # What ran short of memory may have lost more than the op did: workers
                         # were seen to hang in a later run that needs little.
                         self.close()
-                    return Measurement(reason=f"{reason} (it was {stage})")
+                    return Measurement(reason=f"{reason} (it was {stage})", died=dead is not None)
                 return Measurement(tuple(answer["samples"]), traces=tuple(traces))
         except ChildError as error:
-            return Measurement(reason=f"{error} (it was {stage})")
+            return Measurement(reason=f"{error} (it was {stage})", died=True)
         return Measurement(reason=f"not done within {seconds:g} s; it was {stage}")
 
     def _next(self, driver: Child, until: float) -> dict[str, Any] | None:

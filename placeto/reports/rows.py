@@ -12,6 +12,7 @@ from placeto.bounds import infeasibility, lower_bound
 from placeto.measurement import Measurement
 from placeto.placement import Placement
 from placeto.placers import place
+from placeto.placers.measured import Measured
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
 
@@ -28,10 +29,14 @@ class MeasurementRow(TypedDict):
 
 
 class CandidateRow(MeasurementRow):
-    """A placement of a search that was run, and whether it is the fastest."""
+    """A placement of a search that was run, and whether it is the fastest; see `candidate_rows`."""
 
     method: str
     simulated_step_time: float | None
+    predicted_step_time: float | None
+    ratio: float | None
+    runs: int
+    given_up: bool
     kept: bool
 
 
@@ -168,6 +173,51 @@ def measurement_row(measurement: Measurement) -> MeasurementRow:
         "deviation": seconds(measurement.deviation),
         "interval": [seconds(end) for end in measurement.interval],
         "samples": list(measurement.samples),
+    }
+
+
+def candidate_rows(measured: Measured) -> list[CandidateRow]:
+    """Placements that were run, as JSON, in the order of their first runs.
+
+    Returns:
+        The keys of `measurement_row`, of all steps of all runs, and: `method` (what found it),
+        `simulated_step_time` (by the costs as given), `predicted_step_time` (by the costs as
+        corrected by all runs), `ratio` (its undisturbed step time over that of the first that ran:
+        of the best single device, if it does), `runs`, `given_up` (whether others were faster by
+        more than the noise), `kept`.
+    """
+    return [
+        {
+            "method": each.found_by,
+            "simulated_step_time": seconds(each.simulated_step_time),
+            "predicted_step_time": seconds(each.predicted_step_time),
+            "ratio": seconds(measured.ratio(each)),
+            "runs": len(each.runs) + each.failures,
+            "given_up": each.given_up,
+            "kept": each is measured.kept,
+            **measurement_row(each.measurement),
+        }
+        for each in measured.candidates
+    ]
+
+
+def measured_keys(measured: Measured, rows: list[CandidateRow]) -> dict[str, Any]:
+    """What `placeto place --measure --json` has beside the keys of `placement_row`.
+
+    Returns:
+        Of the placement that was kept, null if none could be run: `measured_step_time`,
+        `measured_interval` and `predicted_step_time`. And `measured` (see `candidate_rows`),
+        `noise` (the share by which two runs of a placement differ while little disturbs them) and
+        `stopped` (why there were no more runs).
+    """
+    kept = kept_row(rows)
+    return {
+        "measured_step_time": kept and kept["step_time"],
+        "measured_interval": kept and kept["interval"],
+        "predicted_step_time": kept and kept["predicted_step_time"],
+        "measured": rows,
+        "noise": measured.noise,
+        "stopped": measured.stopped,
     }
 
 

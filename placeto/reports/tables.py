@@ -89,7 +89,7 @@ def placement_table(
     }
     if measured is not None:
         kept = kept_row(measured)
-        pairs["measured"] = format_time(kept and kept["step_time"])
+        pairs["measured"] = "-" if kept is None else _sure(kept)
     pairs["ratio"] = f"{format_ratio(base.ratio(placement))} of {_single(base)}"
     pairs["lower bound"] = format_time(base.bound(placement))
     pairs["fits"] = _fit(placement)
@@ -103,6 +103,13 @@ def placement_table(
             f"simulated, seed {placement.seed}"
         )
     return _pairs(pairs)
+
+
+def _sure(kept: CandidateRow) -> str:
+    """What a placement was predicted and measured to take, and how sure that is."""
+    between = " and ".join(map(format_time, kept["interval"]))
+    predicted = format_time(kept["predicted_step_time"])
+    return f"{format_time(kept['step_time'])}, between {between}; {predicted} predicted"
 
 
 def measurement_table(
@@ -131,17 +138,23 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
     """Placements that were run for real, the one that was kept stands out."""
     table = _table(
         "measured",
-        ["method", "simulated", "measured", "median between", ""],
+        ["method", "simulated", "predicted", "measured", "median between", "ratio", "runs", ""],
         left=("method", ""),
-        caption="Between: with 95% confidence, or of all steps where they are few.",
+        caption="Simulated: by the costs as given; predicted: as corrected by all runs. Between: "
+        "with 95% confidence, or of all steps where they are few. Ratio: of steps that nothing "
+        "slowed, to those of the first row that ran; it decides.",
     )
+    table.collapse_padding = True
     for row in rows:
         table.add_row(
             row["method"],
             format_time(row["simulated_step_time"]),
+            format_time(row["predicted_step_time"]),
             format_time(row["step_time"]),
             " and ".join(map(format_time, row["interval"])) if row["feasible"] else "-",
-            "kept" if row["kept"] else row["reason"],
+            format_ratio(row["ratio"]),
+            str(row["runs"]),
+            "kept" if row["kept"] else row["reason"] or ("given up" if row["given_up"] else ""),
             style="bold" if row["kept"] else None,
         )
     return table

@@ -17,7 +17,7 @@ def pretend(monkeypatch):
     def pretended(rule: Rule) -> list[tuple[list[int], Effort | None]]:
         runs = []
 
-        def measure(runtime, problem, devices, runnable, effort=None):
+        def measure(runtime, problem, devices, runnable, effort=None, *, traces=0):
             runs.append((devices.tolist(), effort))
             return rule(devices)
 

@@ -1,0 +1,138 @@
+"""The runs: how many are left, what they said, and which placements they leave undecided."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from placeto.measurement import Effort, Measurement, Runnable
+from placeto.measurement.trace import read_trace
+from placeto.placers.measured.candidate import Candidate, noise
+from placeto.placers.measured.correction import Observed, kernel_seconds
+from placeto.problem import PlacementProblem
+from placeto.simulation import step_times
+from placeto.support.arrays import Ints
+from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress
+
+MOST_RUNS_OF_ONE = 4
+DOUBTED_RUNS = 3  # so many are believed, whatever the costs as corrected say
+# Two placements are as fast as each other below twice the noise, or this share.
+LEAST_MARGIN = 0.02
+
+
+class Runs(Protocol):
+    """What runs placements, as `placeto.measurement.Runtime` does."""
+
+    def measure(
+        self,
+        problem: PlacementProblem,
+        devices: Ints,
+        runnable: Runnable,
+        effort: Effort | None = None,
+        *,
+        traces: int = 0,
+    ) -> Measurement:
+        """Runs a placement."""
+        ...
+
+
+@dataclass(eq=False)
+class Bench:
+    """The runs: how many are left, and what they said."""
+
+    problem: PlacementProblem
+    runtime: Runs
+    runnable: Runnable
+    effort: Effort | None
+    left: int
+    progress: Progress
+    stopped: str = ""
+    candidates: list[Candidate] = field(default_factory=list)
+
+    @property
+    def best(self) -> Candidate | None:
+        """The fastest that ran."""
+        ran = [each for each in self.candidates if each.ran]
+        return min(ran, key=lambda each: each.low, default=None)
+
+    @property
+    def reference(self) -> Candidate | None:
+        """What is run in every round: the first that runs, the single device if it does."""
+        return next((each for each in self.candidates if each.ran), None)
+
+    def run(self, candidate: Candidate) -> None:
+        """Runs a placement, once more if a process dies; no more of any if none are left."""
+        if self.stopped:
+            return
+        if candidate not in self.candidates:
+            self.candidates.append(candidate)
+        while not self.stopped and not candidate.reason:
+            total = self.left + sum(len(each.runs) + each.failures for each in self.candidates)
+            self.progress(f"run {total - self.left + 1} of at most {total}: {candidate.found_by}")
+            try:
+                run = self.runtime.measure(
+                    self.problem, candidate.devices, self.runnable, self.effort, traces=1
+                )
+            except PlacetoError as error:
+                if self.best is None:
+                    raise
+                self.stopped = f"nothing can be run any more: {error}"
+                return
+            self.left -= 1
+            if not self.left:
+                self.stopped = "all runs were made"
+            if run.feasible:
+                self._take(candidate, run)
+                return
+            candidate.failures += 1
+            if not run.died or candidate.failures > 1 or self.stopped:
+                candidate.reason = run.reason
+
+    def observed(self) -> list[Observed]:
+        """What the placements that ran said."""
+        empty = np.empty((0, self.problem.graph.num_ops))
+        return [
+            Observed(each.devices, each.low, np.array(each.kernels) if each.kernels else empty)
+            for each in self.candidates
+            if each.ran
+        ]
+
+    def predict(self, corrected: PlacementProblem) -> None:
+        """Gives all placements their step time by corrected costs, and up those that are slower."""
+        if not self.candidates:
+            return
+        many = np.stack([each.devices for each in self.candidates])
+        for each, seconds in zip(self.candidates, step_times(corrected, many), strict=True):
+            each.predicted_step_time = float(seconds)
+        if best := self.best:
+            most = best.low * (1 + self._margin())
+            for each in self.candidates:
+                # One run, or even two, may have been disturbed from the first step to the last.
+                share = each.predicted_step_time / best.predicted_step_time
+                doubted = len(each.runs) < DOUBTED_RUNS and share * best.low < most
+                each.given_up = each.low > most and not doubted
+
+    def undecided(self) -> list[Candidate]:
+        """Those of which one more run may change which is the fastest; the least run first."""
+        best = self.best
+        if best is None:
+            return []
+        near = [each for each in self.candidates if each.ran and not each.given_up]
+        if len(near) == 1:
+            near = [each for each in near if len(each.runs) < 2]
+        near = [each for each in near if len(each.runs) < MOST_RUNS_OF_ONE]
+        return sorted(near, key=lambda each: (len(each.runs), each.low))
+
+    def _margin(self) -> float:
+        return max(2 * noise(self.candidates), LEAST_MARGIN)
+
+    def _take(self, candidate: Candidate, run: Measurement) -> None:
+        candidate.runs.append(run)
+        names = [str(device) for device in self.problem.cluster.tensorflow_devices()]
+        for data in run.traces:
+            try:
+                trace = read_trace(data, names)
+            except PlacetoError:
+                continue  # its steps count; what its ops took stays unknown
+            candidate.kernels.append(kernel_seconds(self.problem, candidate.devices, trace))

@@ -1,0 +1,161 @@
+"""The loop: search, measure, correct the costs, search again."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+
+from placeto.measurement import Effort, Runnable
+from placeto.placement import Placement
+from placeto.placers.measured.bench import Bench, Runs
+from placeto.placers.measured.candidate import Candidate, noise
+from placeto.placers.measured.correction import Correction, correct
+from placeto.placers.measured.search import AGAIN_A_ROUND, Search, worth_running
+from placeto.placers.registry import place
+from placeto.problem import PlacementProblem
+from placeto.simulation import simulate
+from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress, silent
+
+LEAST_RUNS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The fastest placement that was run, and all others.
+
+    Attributes:
+        placement: of the problem as given; simulated with its costs. That of the first search if
+            none could be run.
+        candidates: those that were run, or failed to, in the order of their first runs.
+        kept: the fastest of them; None if none could be run.
+        noise: the share by which two runs of a placement differ while little disturbs them.
+        stopped: why there were no more runs, in a few words.
+        correction: the costs that agree best with all runs.
+    """
+
+    placement: Placement
+    candidates: Sequence[Candidate]
+    kept: Candidate | None
+    noise: float
+    stopped: str
+    correction: Correction
+
+    def ratio(self, candidate: Candidate) -> float:
+        """How long a candidate's steps take, in those of the first that ran; NaN if it did not."""
+        first = next((each for each in self.candidates if each.ran), None)
+        return candidate.low / first.low if first is not None and candidate.ran else np.nan
+
+
+def place_measured(
+    problem: PlacementProblem,
+    runtime: Runs,
+    runnable: Runnable,
+    method: str = "auto",
+    budget_seconds: float = 30.0,
+    seed: int = 0,
+    settings: Mapping[str, object] | None = None,
+    runs: int = 20,
+    effort: Effort | None = None,
+    progress: Progress = silent,
+) -> Measured:
+    """Finds the placement that is fastest when it is run.
+
+    The best single device is run first, and again in every round: what is slower on the machine
+    than before is so for it, too. A round corrects the costs by all runs so far, searches with
+    them, runs the fastest placements that were found and differ, and one that some model believes
+    in and others do not; then once more those that may be the fastest. It is over when nothing is
+    predicted to be faster by more than the noise, and nothing undecided is left.
+
+    A placement that fails costs a run, or two where a process died.
+
+    Args:
+        problem: the costs as believed; runs keep the order that is simulated with these.
+        runtime: what runs placements.
+        runnable: the graph's GraphDef.
+        method: a placer.
+        budget_seconds: seconds of search, all rounds together; runs take as long as they take.
+        seed: where the placer's random numbers start.
+        settings: what to change in the placer's configuration.
+        runs: how many runs at most.
+        effort: how many steps a run has.
+        progress: told of what is going on, in single lines.
+
+    Returns:
+        What was measured to be the fastest; after an interrupt (Ctrl-C), until then.
+
+    Raises:
+        PlacetoError: fewer than `LEAST_RUNS`, a method that does not apply to the problem, or
+            processes that cannot be started.
+        KeyboardInterrupt: before anything was run or found.
+    """
+    if runs < LEAST_RUNS:
+        raise PlacetoError(f"runs is {runs}, expected a number from {LEAST_RUNS}")
+    began = time.monotonic()
+    bench = Bench(problem, runtime, runnable, effort, runs, progress)
+    search = Search(problem, method, budget_seconds, seed, settings, runs, progress)
+    interrupted, correction = False, Correction(problem)
+    try:
+        single = place(problem, "single")
+        if single.feasible:
+            bench.run(Candidate(single.devices, "single", single.step_time))
+        for number in count():
+            correction = correct(problem, bench.observed())
+            search.go(correction.problem)
+            fresh = worth_running(search, bench, correction.problem, first=number == 0)
+            if not fresh and not bench.undecided() and search.go_on(correction.problem):
+                fresh = worth_running(search, bench, correction.problem, first=number == 0)
+            # What is fresh must leave runs to tell the fastest apart.
+            fresh = fresh[: max(bench.left - (number > 0) - AGAIN_A_ROUND, 1)]
+            if not fresh and not bench.undecided():
+                bench.stopped = "nothing is predicted to be faster by more than the noise"
+            if bench.stopped:
+                break
+            if number > 0 and (reference := bench.reference):
+                bench.run(reference)
+            for candidate in fresh:
+                bench.run(candidate)
+            bench.predict(correct(problem, bench.observed()).problem)
+            for candidate in bench.undecided()[:AGAIN_A_ROUND]:
+                bench.run(candidate)
+            if bench.stopped:
+                break
+    except KeyboardInterrupt:
+        if not bench.best and search.placement is None:
+            raise
+        interrupted, bench.stopped = True, "interrupted"
+        progress("interrupted; keeping the fastest so far")
+    else:
+        correction = correct(problem, bench.observed())
+    bench.predict(correction.problem)
+    best = bench.best
+    placement = _placement(problem, search, method, best)
+    placement = replace(
+        placement, interrupted=interrupted, seed=seed, wall_seconds=time.monotonic() - began
+    )
+    tried = tuple(each for each in bench.candidates if each.runs or each.reason)
+    return Measured(placement, tried, best, noise(bench.candidates), bench.stopped, correction)
+
+
+def _placement(
+    problem: PlacementProblem, search: Search, method: str, best: Candidate | None
+) -> Placement:
+    """What is returned: the fastest's devices, with the costs as given; else the first found."""
+    found = search.placement
+    if found is None:
+        assert best is not None
+        found = Placement(problem, best.devices, np.inf, np.zeros(0, np.int64), False, method)
+    devices = found.devices if best is None else best.devices
+    schedule = simulate(problem, devices)
+    return replace(
+        found,
+        problem=problem,
+        devices=devices,
+        step_time=schedule.step_time,
+        peak_memory=schedule.peak_memory,
+        feasible=schedule.feasible,
+        found_by=found.found_by if best is None else best.found_by,
+        evaluations=search.evaluations,
+    )

@@ -1,0 +1,130 @@
+"""The searches of all rounds, and which of what they found is worth a run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placeto.placement import Placement
+from placeto.placers.measured.bench import Bench
+from placeto.placers.measured.candidate import Candidate, differ, noise
+from placeto.placers.registry import place
+from placeto.placers.scaled import scaled_problem
+from placeto.problem import PlacementProblem
+from placeto.simulation import simulate_many, step_times
+from placeto.support.arrays import Floats, Ints
+from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress
+
+NEW_A_ROUND = 3  # of which the last is where models disagree
+AGAIN_A_ROUND = 2
+RUNS_A_ROUND = 1 + NEW_A_ROUND + AGAIN_A_ROUND
+COSTLY = 1.5  # factor of all that transfers cost, of a model that may be right
+FIRST_SHARE = 0.5  # of the seconds, for the first search
+COSTLY_SHARE = 0.3  # of the first search's, where transfers are costly
+
+
+@dataclass(eq=False)
+class Search:
+    """The searches of all rounds, and what they found."""
+
+    problem: PlacementProblem
+    method: str
+    budget_seconds: float
+    seed: int
+    settings: Mapping[str, object] | None
+    runs: int
+    progress: Progress
+    placement: Placement | None = None  # the first
+    evaluations: int = 0
+    found: list[Candidate] = field(default_factory=list)
+    seconds_left: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seconds_left = self.budget_seconds
+
+    def go(self, corrected: PlacementProblem) -> None:
+        """Searches with corrected costs; in the first round with costly transfers, too."""
+        if self.placement is None:
+            first = self.budget_seconds * FIRST_SHARE
+            self._search(corrected, first * (1 - COSTLY_SHARE))
+            self._search(costly(corrected), first * COSTLY_SHARE)
+            self.seconds_left -= first
+        elif self.seconds_left > 0:
+            rounds = max(self.runs / RUNS_A_ROUND - 1, 1)
+            share = self.budget_seconds * (1 - FIRST_SHARE) / rounds
+            self._search(corrected, min(share, self.seconds_left))
+            self.seconds_left -= share
+
+    def go_on(self, corrected: PlacementProblem) -> bool:
+        """Searches for all the seconds that are left; whether there were any."""
+        if self.seconds_left <= 0:
+            return False
+        self._search(corrected, self.seconds_left)
+        self.seconds_left = 0.0
+        return True
+
+    def _search(self, problem: PlacementProblem, seconds: float) -> None:
+        try:
+            found = place(problem, self.method, seconds, self.seed, self.progress, self.settings)
+        except PlacetoError:
+            if self.placement is None:
+                raise
+            return  # too little time for this one
+        self.evaluations += found.evaluations
+        self.seed += 1
+        many = np.stack([found.devices, *found.candidates])
+        outcomes = simulate_many(self.problem, many)
+        simulated = outcomes.step_time.tolist()
+        for devices, step_time, fits in zip(many, simulated, outcomes.feasible, strict=True):
+            known = any(np.array_equal(devices, each.devices) for each in self.found)
+            if not known and (fits or self.placement is None):
+                self.found.append(Candidate(devices, found.found_by, step_time))
+        if self.placement is None:
+            self.placement = found
+        if found.interrupted:
+            raise KeyboardInterrupt
+
+
+def worth_running(
+    search: Search, bench: Bench, corrected: PlacementProblem, *, first: bool
+) -> list[Candidate]:
+    """Those found and not yet run that may be faster than the fastest that ran.
+
+    The first round takes the fastest whatever is predicted: nothing that was measured says yet
+    that the predictions can be believed.
+    """
+    problem, best = bench.problem, bench.best
+    tried = [each.devices for each in bench.candidates]
+    pool = [each for each in search.found if differ(problem, each.devices, tried)]
+    if not pool:
+        return []
+    many = np.stack([each.devices for each in pool])
+    reference = best.devices if best else many[0]
+    models = (corrected, problem, costly(corrected))
+    # Each model's own share of the fastest that ran: what is wrong for all is wrong for none.
+    shares = np.stack([_shares(model, many, reference) for model in models])
+    least = 1 - noise(bench.candidates)
+    picked: list[int] = []
+
+    def pick(indices: Sequence[int], most: int, limit: Floats) -> None:
+        for index in indices:
+            others = [many[other] for other in picked]
+            hopeful = len(picked) < most and (first or limit[index] < least)
+            if hopeful and differ(problem, many[index], others):
+                picked.append(index)
+
+    pick(np.argsort(shares[0], kind="stable").tolist(), NEW_A_ROUND - 1, shares[0])
+    spread = np.log(shares.max(axis=0) / shares.min(axis=0))
+    pick(np.argsort(-spread, kind="stable").tolist(), len(picked) + 1, shares.min(axis=0))
+    return [pool[index] for index in picked]
+
+
+def costly(problem: PlacementProblem) -> PlacementProblem:
+    """The problem where transfers cost half as much again."""
+    return scaled_problem(problem, bandwidth=1 / COSTLY, latency=COSTLY, ends=COSTLY)
+
+
+def _shares(problem: PlacementProblem, many: Ints, reference: Ints) -> Floats:
+    seconds = np.maximum(step_times(problem, np.concatenate([many, reference[None]])), 1e-12)
+    return np.asarray(seconds[:-1] / seconds[-1])

@@ -1,0 +1,120 @@
+"""The loop of searches and runs, on workers that are pretended."""
+
+import numpy as np
+import pytest
+
+from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph
+from placeto.measurement import Measurement
+from placeto.placers import PLACERS, Placer, place
+from placeto.placers.measured import place_measured
+from tests.placers.measured.pretended import Pretended
+
+DIED = Measurement(reason="worker 1 was killed", died=True)
+FAILED = Measurement(reason="no memory")
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return PlacementProblem(load_graph("rnnlm"), load_cluster("local-2"), 40)
+
+
+@pytest.fixture(autouse=True)
+def moves(monkeypatch):
+    """A search of so many placements, whatever the clock says: single groups that move."""
+
+    def search(incumbent, rng):
+        devices = place(incumbent.problem, "m-etf").devices
+        incumbent.offer(devices)
+        for _ in range(3):
+            many = np.repeat(incumbent.best[None], 60, axis=0)
+            flips = rng.random(many.shape) < 0.04
+            incumbent.offer_many(np.where(flips, 1 - many, many))
+
+    monkeypatch.setitem(PLACERS, "moves", Placer("moves", "", search))
+
+
+def loop(problem, workers, runs=20, method="moves", seed=0):
+    return place_measured(problem, workers, None, method, 1.0, seed, runs=runs)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_little_is_lost_in_20_runs_on_a_disturbed_machine(problem, seed):
+    workers = Pretended(problem, seed)
+    measured = loop(problem, workers, seed=seed)
+    assert len(workers.runs) <= 20
+    chosen = workers.step_time(measured.placement.devices)
+    true = [workers.step_time(each.devices) for each in measured.candidates]
+    assert chosen <= 1.01 * min(true)
+    assert chosen <= 1.02 * workers.step_time(place(workers.true, "single").devices)
+    assert any(np.array_equal(measured.placement.devices, run) for run in workers.runs)
+
+
+def test_it_ends_before_its_runs_where_nothing_is_to_be_gained(problem):
+    workers = Pretended(problem, 1, disturbed=0, drift=0)
+    measured = loop(problem, workers, method="single")
+    assert measured.stopped == "nothing is predicted to be faster by more than the noise"
+    assert len(workers.runs) == 2
+    assert measured.kept.found_by == "single"
+
+
+def test_the_single_device_is_run_first_and_in_every_round(problem):
+    workers = Pretended(problem, 0)
+    loop(problem, workers)
+    single = place(problem, "single").devices
+    is_single = [np.array_equal(run, single) for run in workers.runs]
+    assert is_single[0]
+    at = np.flatnonzero([*is_single, True])
+    assert np.diff(at).max() <= 7
+
+
+def test_what_is_much_slower_is_given_up(problem):
+    workers = Pretended(problem, 2, disturbed=0, drift=0)
+    measured = loop(problem, workers)
+    single, *_ = measured.candidates
+    assert measured.ratio(measured.kept) < 0.9
+    assert single.given_up
+    assert not measured.kept.given_up
+    assert all(len(each.runs) <= 2 for each in measured.candidates[1:] if each.given_up)
+    assert all(len(each.runs) <= 4 for each in measured.candidates[1:])
+
+
+@pytest.mark.parametrize("end", [FAILED, DIED])
+def test_a_candidate_that_fails_costs_itself(problem, end):
+    workers = Pretended(problem, 0, ends={2: end, 3: DIED} if end is DIED else {2: end})
+    measured = loop(problem, workers)
+    (failed,) = (each for each in measured.candidates if each.reason)
+    assert failed.reason == end.reason
+    assert np.array_equal(failed.devices, workers.runs[1])
+    again = [np.array_equal(failed.devices, run) for run in workers.runs]
+    assert sum(again) == (2 if end is DIED else 1)
+    assert measured.kept is not None
+
+
+def test_a_worker_that_dies_once_costs_a_run(problem):
+    workers = Pretended(problem, 0, ends={2: DIED})
+    measured = loop(problem, workers)
+    assert np.array_equal(workers.runs[1], workers.runs[2])
+    assert not any(each.reason for each in measured.candidates)
+
+
+def test_an_interrupt_keeps_the_fastest_so_far(problem):
+    workers = Pretended(problem, 0, disturbed=0, drift=0, ends={4: KeyboardInterrupt()})
+    measured = loop(problem, workers)
+    assert measured.placement.interrupted
+    assert len(workers.runs) == 4
+    assert [len(each.runs) for each in measured.candidates] == [1, 1, 1]
+    fastest = min(map(workers.step_time, workers.runs[:3]))
+    assert workers.step_time(measured.placement.devices) <= 1.01 * fastest
+
+
+def test_processes_that_cannot_be_started_end_it_if_nothing_ran(problem):
+    with pytest.raises(PlacetoError, match="cannot be started"):
+        loop(problem, Pretended(problem, 0, ends={1: PlacetoError("cannot be started")}))
+    late = loop(problem, Pretended(problem, 0, ends={3: PlacetoError("cannot be started")}))
+    assert late.stopped == "nothing can be run any more: cannot be started"
+    assert late.kept is not None
+
+
+def test_the_number_of_runs_is_checked(problem):
+    with pytest.raises(PlacetoError, match="runs is 3, expected a number from 4"):
+        loop(problem, Pretended(problem), runs=3)
