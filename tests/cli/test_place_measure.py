@@ -170,5 +170,8 @@ def test_on_real_workers(placeto, folder, saved):  # noqa: F811
     (kept,) = (each for each in row["measured"] if each["kept"])
     assert kept["ratio"] == min(each["ratio"] for each in row["measured"] if each["feasible"])
     assert row["measured_interval"][0] <= row["measured_step_time"] <= row["measured_interval"][1]
-    # The costs as extracted are those of no CPU: traces and step times bring them near.
-    assert 0.3 < row["predicted_step_time"] / row["measured_step_time"] < 3
+    # A step of 0.6 ms is mostly what starting it takes, of which the costs know nothing.
+    predicted, simulated, ran = (
+        row[key] for key in ("predicted_step_time", "step_time", "measured_step_time")
+    )
+    assert abs(np.log(predicted / ran)) < abs(np.log(simulated / ran))
