@@ -155,11 +155,13 @@ def test_shares_of_the_time_follow_each_other():
 def test_what_was_measured_is_on_the_page():
     measured = {
         "method": "auto", "kept": True, "simulated_step_time": 13.0, "step_time": 15.0,
-        "interval": [14.5, 15.5], "feasible": True, "reason": "",
+        "interval": [14.5, 15.5], "feasible": True, "reason": "", "predicted_step_time": 14.8,
+        "runs": 3,
     }  # fmt: skip
     page = render(report_of(chosen([0, 0, 1, 1]), measured=(measured,)))
     assert tiles(page)["Step time"][1] == "simulated; 15 s measured"
     assert "14.5 s to 15.5 s" in page
+    assert "14.8 s" in page
 
 
 def test_a_step_that_never_ends_has_no_report(tmp_path):
