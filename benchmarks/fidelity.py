@@ -44,9 +44,10 @@ TAKEN = {"layer cut": slice(2, 6, 3), "cut": slice(3, 4), "branches": slice(0, 1
          "random layers": slice(1, 12, 4)}  # fmt: skip
 # What this process has searched by: the first search of each reads compiled code.
 _ready: set[tuple[str, int]] = set()
-# Whatever else the machine does makes steps longer, never shorter: of all steps of a placement, in
-# all rounds, this quantile counts.
-QUANTILE = 0.2
+# Whatever else the machine does makes steps longer, never shorter: of a round, what this share of
+# its steps stay below. And it does so for whole rounds: step times are over those of one worker in
+# the same round, and of all rounds the middle one counts.
+LOW = 0.25
 BATCHES = {"towers": 64, "experts": 64, "branches": 32, "recurrent": 32, "attention": 32,
            "recommender": 64, "pyramid": 32, "siamese": 32}  # fmt: skip
 
@@ -135,13 +136,8 @@ def measure(study: Study) -> dict[str, Any]:
             for version in VERSIONS
         }
         predicted = {f"version {number}": each.step_time for number, each in schedules.items()}
-        steps = [run["samples"] for run in row["runs"]]
-        return predicted | {
-            "measured": float(np.quantile(np.concatenate(steps), QUANTILE)) if steps else None,
-            "halves": [float(np.quantile(np.concatenate(steps[half::2]), QUANTILE))
-                       for half in (0, 1)] if len(steps) > 1 else None,
-            "transfers": len(schedules[2].transfers),
-        }  # fmt: skip
+        rounds = [float(np.quantile(run["samples"], LOW)) for run in row["runs"]]
+        return predicted | {"rounds": rounds, "transfers": len(schedules[2].transfers)}
 
     graphs = study.graphs(enter, predict, "auto")
     return {
@@ -180,20 +176,23 @@ def not_searched(problem: PlacementProblem) -> list[Split]:
 
 
 def ran(graph: dict[str, Any]) -> pd.DataFrame:
-    """Placements that ran, step times over those of the first worker: one, predicted, measured.
+    """Placements that ran, predicted and measured step times over those of the first worker.
 
-    Of the best of either worker, `single`.
+    `single` is that of the better worker, `seconds` the first worker's own; `half` and `other half`
+    are measured in every other round.
     """
-    rows = pd.DataFrame([row for row in graph["rows"] if row["measured"] is not None])
+    rows = pd.DataFrame([row for row in graph["rows"] if row["rounds"]])
     base = rows[rows["label"] == ONE].iloc[0]
     found = rows[["label", "family", "transfers"]].copy()
-    for key in ("measured", *(f"version {version}" for version in VERSIONS)):
+    for version in VERSIONS:
+        key = f"version {version}"
         found[key] = rows[key] / base[key]
-    alone = rows["family"] == "single device"
-    found["single"] = found.loc[alone, "measured"].min()
-    found["seconds"] = rows["measured"]
-    halves = [np.array(row) / base["halves"] for row in rows["halves"]]
-    found[["half", "other half"]] = np.array(halves)
+    rounds = np.array(rows["rounds"].tolist()) / np.array(base["rounds"])
+    found["measured"] = np.median(rounds, axis=1)
+    for half, key in enumerate(("half", "other half")):
+        found[key] = np.median(rounds[:, half::2], axis=1)
+    found["single"] = found.loc[rows["family"] == "single device", "measured"].min()
+    found["seconds"] = float(np.median(base["rounds"]))
     return found
 
 
@@ -259,8 +258,8 @@ def markdown(graphs: dict[str, Any]) -> str:
     steps = []
     for name, graph in graphs.items():
         found = ran(graph)
-        one = found.loc[found["label"] == ONE, "seconds"].iloc[0]
-        cells = [f"`{name}`", f"{one * 1e3:.0f}", f"{found['single'].iloc[0]:.2f}"]
+        one, single = found.iloc[0][["seconds", "single"]]
+        cells = [f"`{name}`", f"{one * 1e3:.0f}", f"{single:.2f}"]
         for version in VERSIONS:
             own = found[found["family"] == f"searched in version {version}"]
             best = own.loc[own[f"version {version}"].idxmin()]
