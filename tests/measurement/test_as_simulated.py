@@ -132,5 +132,7 @@ def test_memory_of_large_tensors_is_kept(runtime, without, saved, pair):
             ends.append(faults(started.process_ids["worker 0"]))
         return (ends[2] - ends[1] - (ends[1] - ends[0])) / 20
 
-    assert pages_a_step(runtime) < 4000
-    assert pages_a_step(without) > 12000
+    # On a CPU whose kernels oneDNN makes some 7,000 are faulted in, on others a few hundred.
+    given_back = pages_a_step(without)
+    assert given_back > 12000
+    assert pages_a_step(runtime) < 0.6 * given_back
