@@ -1,17 +1,15 @@
 """The runs: how many are left, what they said, and which placements they leave undecided."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
-from placeto.measurement import Effort, Measurement, Runnable
+from placeto.measurement import Effort, Measurement, Runnable, Runtime
 from placeto.measurement.trace import read_trace
 from placeto.placers.measured.candidate import Candidate, noise
 from placeto.placers.measured.correction import Observed, kernel_seconds
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
-from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress
 
@@ -21,28 +19,12 @@ DOUBTED_RUNS = 3  # so many are believed, whatever the costs as corrected say
 LEAST_MARGIN = 0.02
 
 
-class Runs(Protocol):
-    """What runs placements, as `placeto.measurement.Runtime` does."""
-
-    def measure(
-        self,
-        problem: PlacementProblem,
-        devices: Ints,
-        runnable: Runnable,
-        effort: Effort | None = None,
-        *,
-        traces: int = 0,
-    ) -> Measurement:
-        """Runs a placement."""
-        ...
-
-
 @dataclass(eq=False)
 class Bench:
     """The runs: how many are left, and what they said."""
 
     problem: PlacementProblem
-    runtime: Runs
+    runtime: Runtime
     runnable: Runnable
     effort: Effort | None
     left: int

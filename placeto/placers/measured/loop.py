@@ -7,9 +7,9 @@ from itertools import count
 
 import numpy as np
 
-from placeto.measurement import Effort, Runnable
+from placeto.measurement import Effort, Runnable, Runtime
 from placeto.placement import Placement
-from placeto.placers.measured.bench import Bench, Runs
+from placeto.placers.measured.bench import Bench
 from placeto.placers.measured.candidate import Candidate, noise
 from placeto.placers.measured.correction import Correction, correct
 from placeto.placers.measured.search import AGAIN_A_ROUND, Search, worth_running
@@ -51,7 +51,7 @@ class Measured:
 
 def place_measured(
     problem: PlacementProblem,
-    runtime: Runs,
+    runtime: Runtime,
     runnable: Runnable,
     method: str = "auto",
     budget_seconds: float = 30.0,
