@@ -19,9 +19,18 @@ import numpy as np
 from numba import types
 
 from placeto.simulation.parts import _advance_in_parts
-from placeto.simulation.queues import hand_over, heap_rest, next_transfer, request
+from placeto.simulation.queues import next_transfer, request
 from placeto.simulation.state import GROUPS, OPS, STATE, Compiled, State
-from placeto.simulation.transitions import arrive, finish_in_group
+from placeto.simulation.transitions import (
+    CONSTANTS,
+    NONE,
+    arrive,
+    deliver,
+    finish_in_group,
+    hand_out,
+    hold,
+    next_op,
+)
 from placeto.support.heaps import allocation_free, pop, push, u
 from placeto.support.jit import address_of, call_at
 
@@ -70,6 +79,8 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
     num_kinds = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots)
     fields = (ops, held, links, slots, local, missing)
+    routes = (crossings, bundles, bundled, device_of, channel_between, multicast)
+    carried = (links, slots, copy_at, copies, channels, transfers, waiting)
     first_crossing = num_slots - (len(crossings) - 1)
     counts = status[0]
     remaining, num_copies = counts.remaining, counts.num_copies
@@ -120,53 +131,15 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
                 # Hand its outputs to other groups, on its device or elsewhere.
                 for tensor in range(ops[u(op)].crosses, ops[u(op + 1)].crosses):
                     slot = slots[u(first_crossing + tensor)]
-                    copies_before, transfers_before = num_copies, num_transfers
-                    for bundle in range(
-                        crossings[u(tensor)].bundles, crossings[u(tensor + 1)].bundles
-                    ):
-                        read_by = bundles[u(bundle)]
-                        target = device_of[u(read_by.group)]
-                        if target == device:
-                            links[u(bundle)].slot = first_crossing + tensor
-                            slot.left += read_by.holders
-                            begin, end = read_by.consumers, bundles[u(bundle + 1)].consumers
-                            hand_over(queues, missing, bundled, begin, end, device, now)
-                            continue
-                        copy = copy_at[u(target)]
-                        if copy < 0:
-                            copy = num_copies
-                            num_copies += 1
-                            copy_at[u(target)] = copy
-                            copies[u(copy)].device = target
-                            copies[u(copy)].bundle = -1
-                            slots[u(num_slots + copy)].left = 0
-                            slots[u(num_slots + copy)].bytes = slot.bytes
-                            channel = channel_between[u(num_devices * device + target)]
-                            transfer = channels[u(channel)].at_hand
-                            if transfer < 0 or not multicast[u(channel)]:
-                                # Bundles come by their lowest consumers: this is the lowest.
-                                transfer = num_transfers
-                                num_transfers += 1
-                                channels[u(channel)].at_hand = transfer
-                                new = transfers[u(transfer)]
-                                new.channel, new.crossing = channel, tensor
-                                new.copy, new.sender = -1, device
-                                asks = waiting[u(transfer)]
-                                asks.since, asks.first = now, read_by.lowest
-                                asks.second = crossings[u(tensor)].tensor
-                                slot.left += 1
-                            copies[u(copy)].next = transfers[u(transfer)].copy
-                            transfers[u(transfer)].copy = copy
-                        slots[u(num_slots + copy)].left += read_by.holders
-                        links[u(bundle)].slot = num_slots + copy
-                        links[u(bundle)].next = copies[u(copy)].bundle
-                        copies[u(copy)].bundle = bundle
-                    for copy in range(copies_before, num_copies):
-                        copy_at[u(copies[u(copy)].device)] = -1
+                    transfers_before = num_transfers
+                    num_copies, num_transfers = hand_out(
+                        routes, carried, queues, missing, num_slots, first_crossing, tensor, device,
+                        now, num_copies, num_transfers,
+                    )  # fmt: skip
                     for transfer in range(transfers_before, num_transfers):
                         channel = transfers[u(transfer)].channel
                         queue = channels[u(channel)]
-                        queue.at_hand = -1
+                        waiting[u(transfer)].since = now
                         request(channels, waiting, channel, transfer)
                         if queue.free <= now and queue.wakes != 1:
                             queue.wakes = 1
@@ -193,21 +166,9 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
                     continue
                 alone = False
                 first_device, last_device = 0, num_devices
-                arrived = transfers[u(transfer)]
-                copy = arrived.copy
-                while copy >= 0:
-                    device = copies[u(copy)].device
-                    free_device |= devices[u(device)].free <= now
-                    bundle = copies[u(copy)].bundle
-                    while bundle >= 0:
-                        begin, end = bundles[u(bundle)].consumers, bundles[u(bundle + 1)].consumers
-                        hand_over(queues, missing, bundled, begin, end, device, now)
-                        bundle = links[u(bundle)].next
-                    copy = copies[u(copy)].next
-                slot = slots[u(first_crossing + arrived.crossing)]
-                slot.left -= 1
-                if slot.left == 0:
-                    devices[u(arrived.sender)].memory -= slot.bytes
+                free_device |= deliver(
+                    routes, carried, queues, missing, first_crossing, transfer, now
+                )
 
             for position in range(num_stirred):
                 channel = stirred[u(position)]
@@ -225,10 +186,7 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
                     arrival = left_at + latency[u(channel)]
                     num_events = push(event_times, event_codes, num_events, arrival, transfer)
                     grew, alone = True, False
-                    copy = new.copy
-                    while copy >= 0:
-                        devices[u(copies[u(copy)].device)].memory += size
-                        copy = copies[u(copy)].next
+                    hold(transfers, copies, devices, transfer, size)
                 if queue.first >= 0 or queue.root >= 0:
                     queue.wakes = 0
                     num_events = push(event_times, event_codes, num_events, queue.free, ~channel)
@@ -250,30 +208,13 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
                 if d.free > now:
                     device += 1
                     continue
-                head, root = d.head, d.root
-                op = ready[u(head)] if head < d.tail else -1
-                heaped = root >= 0 and (op < 0 or (head >= d.latest and root < op))
-                if heaped:
-                    op = root
-                # Whether the op was ready at 0.
-                first = d.latest_at == 0 or (not heaped and head < d.first_tail)
-                source = d.source
-                if source >= 0 and (op < 0 or not first or op >= sources[u(source)].rank):
-                    d.source = source_next[u(source)]
-                    if ops_wanted:
-                        source_start[u(source)] = now
-                    op = sources[u(source)].op
-                    if op < 0:
-                        d.memory += sources[u(source)].bytes
-                        grew = True
-                        continue
-                elif op < 0:
+                op = next_op(queues, sources, source_next, source_start, device, now, ops_wanted)
+                if op == NONE:
                     device += 1
                     continue
-                elif heaped:
-                    d.root = heap_rest(waiting_ops, root)
-                else:
-                    d.head = head + 1
+                if op == CONSTANTS:
+                    grew = True
+                    continue
                 own = ops[u(op)]
                 d.memory += own.allocates
                 grew = True

@@ -22,10 +22,19 @@ Of one link without ends this is version 1.
 
 import numpy as np
 
-from placeto.simulation.queues import hand_over, heap_rest, next_by_rank, next_transfer, request
-from placeto.simulation.records import Channels, Copies, Devices, Transfers, Waiting
+from placeto.simulation.queues import next_by_rank, next_transfer, request
+from placeto.simulation.records import Channels, Devices, Waiting
 from placeto.simulation.state import GROUPS, OPS, Compiled, State
-from placeto.simulation.transitions import arrive, finish_in_group
+from placeto.simulation.transitions import (
+    CONSTANTS,
+    NONE,
+    arrive,
+    deliver,
+    finish_in_group,
+    hand_out,
+    hold,
+    next_op,
+)
 from placeto.support.arrays import Floats, Int32s, Ints
 from placeto.support.heaps import allocation_free, expanded, pop, push, u
 
@@ -74,15 +83,6 @@ def keep(devices: Devices, device: int, now: float, seconds: float) -> float:
     return begin
 
 
-@expanded
-def hold(transfers: Transfers, copies: Copies, devices: Devices, transfer: int, size: int) -> None:
-    """Gives a transfer that starts memory where it goes."""
-    copy = transfers[u(transfer)].copy
-    while copy >= 0:
-        devices[u(copies[u(copy)].device)].memory += size
-        copy = copies[u(copy)].next
-
-
 @allocation_free
 def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     """Simulates from where a state stands, as `_advance` of the kernel of version 1 does."""
@@ -101,6 +101,8 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     num_kinds = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots)
     fields = (ops, held, links, slots, local, missing)
+    routes = (crossings, bundles, bundled, device_of, channel_between, multicast)
+    carried = (links, slots, copy_at, copies, channels, transfers, waiting)
     longest = len(part_start) // max(len(parts), 1)  # chain
     first_crossing = num_slots - (len(crossings) - 1)
     counts = status[0]
@@ -135,56 +137,16 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                 # Hand its outputs to other groups, on its device or elsewhere.
                 for tensor in range(ops[u(op)].crosses, ops[u(op + 1)].crosses):
                     slot = slots[u(first_crossing + tensor)]
-                    copies_before, transfers_before = num_copies, num_transfers
-                    for bundle in range(
-                        crossings[u(tensor)].bundles, crossings[u(tensor + 1)].bundles
-                    ):
-                        read_by = bundles[u(bundle)]
-                        target = device_of[u(read_by.group)]
-                        if target == device:
-                            links[u(bundle)].slot = first_crossing + tensor
-                            slot.left += read_by.holders
-                            begin, end = read_by.consumers, bundles[u(bundle + 1)].consumers
-                            hand_over(queues, missing, bundled, begin, end, device, now)
-                            continue
-                        copy = copy_at[u(target)]
-                        if copy < 0:
-                            copy = num_copies
-                            num_copies += 1
-                            copy_at[u(target)] = copy
-                            copies[u(copy)].device = target
-                            copies[u(copy)].bundle = -1
-                            slots[u(num_slots + copy)].left = 0
-                            slots[u(num_slots + copy)].bytes = slot.bytes
-                            channel = channel_between[u(num_devices * device + target)]
-                            transfer = channels[u(channel)].at_hand
-                            if transfer < 0 or not multicast[u(channel)]:
-                                # Bundles come by their lowest consumers: this is the lowest.
-                                transfer = num_transfers
-                                num_transfers += 1
-                                channels[u(channel)].at_hand = transfer
-                                new = transfers[u(transfer)]
-                                new.channel, new.crossing = channel, tensor
-                                new.copy, new.sender = -1, device
-                                waiting[u(transfer)].first = read_by.lowest
-                                waiting[u(transfer)].second = crossings[u(tensor)].tensor
-                                parts[u(transfer)].asked = now
-                                parts[u(transfer)].done = 0.0
-                                parts[u(transfer)].began = -1.0
-                                slot.left += 1
-                            copies[u(copy)].next = transfers[u(transfer)].copy
-                            transfers[u(transfer)].copy = copy
-                        slots[u(num_slots + copy)].left += read_by.holders
-                        links[u(bundle)].slot = num_slots + copy
-                        links[u(bundle)].next = copies[u(copy)].bundle
-                        copies[u(copy)].bundle = bundle
-                    for copy in range(copies_before, num_copies):
-                        copy_at[u(copies[u(copy)].device)] = -1
+                    transfers_before = num_transfers
+                    num_copies, num_transfers = hand_out(
+                        routes, carried, queues, missing, num_slots, first_crossing, tensor, device,
+                        now, num_copies, num_transfers,
+                    )  # fmt: skip
                     for transfer in range(transfers_before, num_transfers):
                         channel = transfers[u(transfer)].channel
-                        channels[u(channel)].at_hand = -1
                         first = path_start[u(channel)]
                         part = parts[u(transfer)]
+                        part.asked, part.done, part.began = now, 0.0, -1.0
                         part.at, part.bytes, part.receives = 0, slot.bytes, 0.0
                         part.links = max(path_start[u(channel + 1)] - first, 1)
                         seconds = 0.0
@@ -252,20 +214,9 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                         num_events, queue, transfer, now,
                     )  # fmt: skip
                     continue
-                free_device = True
-                copy = moved.copy
-                while copy >= 0:
-                    device = copies[u(copy)].device
-                    bundle = copies[u(copy)].bundle
-                    while bundle >= 0:
-                        begin, end = bundles[u(bundle)].consumers, bundles[u(bundle + 1)].consumers
-                        hand_over(queues, missing, bundled, begin, end, device, now)
-                        bundle = links[u(bundle)].next
-                    copy = copies[u(copy)].next
-                slot = slots[u(first_crossing + moved.crossing)]
-                slot.left -= 1
-                if slot.left == 0:
-                    devices[u(moved.sender)].memory -= slot.bytes
+                free_device |= deliver(
+                    routes, carried, queues, missing, first_crossing, transfer, now
+                )
 
             if num_stirred > 0:
                 lowest = 0
@@ -325,34 +276,16 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                     continue
                 if len(ranks) > 0:
                     op = next_by_rank(ready, waiting_ops, ranks, turns, device)
-                    if op < 0:
-                        device += 1
-                        continue
                 else:
-                    head, root = d.head, d.root
-                    op = ready[u(head)] if head < d.tail else -1
-                    heaped = root >= 0 and (op < 0 or (head >= d.latest and root < op))
-                    if heaped:
-                        op = root
-                    # Whether the op was ready at 0.
-                    first_one = d.latest_at == 0 or (not heaped and head < d.first_tail)
-                    source = d.source
-                    if source >= 0 and (op < 0 or not first_one or op >= sources[u(source)].rank):
-                        d.source = source_next[u(source)]
-                        if ops_wanted:
-                            source_start[u(source)] = now
-                        op = sources[u(source)].op
-                        if op < 0:
-                            d.memory += sources[u(source)].bytes
-                            grew = True
-                            continue
-                    elif op < 0:
-                        device += 1
-                        continue
-                    elif heaped:
-                        d.root = heap_rest(waiting_ops, root)
-                    else:
-                        d.head = head + 1
+                    op = next_op(
+                        queues, sources, source_next, source_start, device, now, ops_wanted
+                    )
+                if op == NONE:
+                    device += 1
+                    continue
+                if op == CONSTANTS:
+                    grew = True
+                    continue
                 own = ops[u(op)]
                 d.memory += own.allocates
                 grew = True
