@@ -21,7 +21,8 @@ from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
 PACKAGE = Path(__file__).parents[1]
-TELLING = ("support.jit", "njit", "NamedTuple")  # of the code that kernels are made of
+# Of the code that kernels are made of.
+TELLING = ("support.jit", "support.heaps", "njit", "NamedTuple")
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:

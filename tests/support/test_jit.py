@@ -1,5 +1,6 @@
 import ast
 import os
+import re
 import subprocess
 import sys
 import time
@@ -93,9 +94,11 @@ def constants(path: Path) -> Iterator[str]:
 
 
 def test_all_that_kernels_are_made_of_is_looked_at() -> None:
-    kernels = [path for path in jit.PACKAGE.rglob("*.py") if "jit import" in path.read_text()]
+    decorators = re.compile(r"import .*\b(njit|inner|allocation_free|expanded)\b")
+    kernels = [path for path in jit.PACKAGE.rglob("*.py") if decorators.search(path.read_text())]
     assert len(kernels) > 20
     for path in kernels:
+        assert any(word in path.read_text() for word in jit.TELLING), path
         for module in constants(path):
             file = jit.PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
             file = file if file.exists() else file.with_suffix("") / "__init__.py"
