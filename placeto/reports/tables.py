@@ -41,7 +41,7 @@ from placeto.zoo.families import FAMILIES, SIZE
 if TYPE_CHECKING:
     from placeto.measurement.calibration import Calibration
 
-_SIZES = (4, 2**20)  # bytes of tensors whose ends' costs are shown
+_SIZE = 2**20  # bytes of the tensor whose ends' costs are shown
 
 
 def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
@@ -207,16 +207,18 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
         took = calibration.launches[device.kind]
         overheads = map(format_time, (took.op_overhead, took.step_overhead))
         devices.add_row(device.name, device.kind, *overheads)
-    columns = ["channel", "bandwidth", "latency", "overhead", "off by"]
-    columns += [f"{end} {format_bytes(size)}" for end in ("send", "receive") for size in _SIZES]
-    channels = _table("", columns, left=("channel",))
+    channels = _table(
+        "",
+        ["channel", "bandwidth", "latency", "overhead", "off by", "send", "receive"],
+        left=("channel",),
+        caption=f"Send, receive: what a tensor of {format_bytes(_SIZE)} costs the devices.",
+    )
     for channel, error in zip(cluster.channels, calibration.errors, strict=True):
         times = map(format_time, (channel.latency_seconds, channel.overhead_seconds))
         bandwidth = f"{format_bytes(channel.bandwidth)}/s"
         ends = [
-            format_time(end_seconds(costs, size)) if costs else "-"
+            format_time(end_seconds(costs, _SIZE)) if costs else "-"
             for costs in (channel.send, channel.receive)
-            for size in _SIZES
         ]
         channels.add_row(channel.name, bandwidth, *times, format_share(error), *ends)
     graphs = _table(

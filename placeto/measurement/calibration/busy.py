@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,18 +11,16 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.extraction.quiet import import_tensorflow
 from placeto.graph import ComputationGraph
+from placeto.measurement.calibration.exchange import FLOAT_BYTES, INITIALIZER, kept, variable
 from placeto.measurement.measured import Effort
-from placeto.measurement.runnable import Runnable
 from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
-from placeto.support.files import write_bytes
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
 _SIDE = 384  # of a matrix; a product takes a millisecond, or less
-_INITIALIZER = "initialize"
 
 
 @dataclass(frozen=True)
@@ -52,13 +49,8 @@ class BusyExchange:
 
     def __init__(self, cluster: Cluster, shape: Shape, folder: Path) -> None:
         self.shape = shape
-        name = "-".join(map(str, (shape.num_tensors, shape.num_bytes, shape.here, shape.there)))
-        data = _graph_def(shape).SerializeToString(deterministic=True)
-        path = folder / f"busy-{name}.graphdef"
-        write_bytes(path, data)
-        uses = [f"use{number}" for number in range(shape.num_tensors)]
-        digest = hashlib.sha256(data).hexdigest()
-        self._runnable = Runnable(path, digest, (), ("here", "there", *uses), _INITIALIZER)
+        name = "-".join(map(str, astuple(shape)))
+        self._runnable = kept(_graph_def(shape), shape.num_tensors, folder / f"{name}.graphdef")
         self.problem = PlacementProblem(_graph(cluster, shape), cluster, "none")
 
     def seconds(
@@ -104,7 +96,7 @@ def _graph(cluster: Cluster, shape: Shape) -> ComputationGraph:
     types |= {"here_variable": "VarHandleOp", "here_read": "ReadVariableOp"}
     types |= {"there_read": "ReadVariableOp"}
     edges = []  # producer, bytes, consumers
-    size = _SIDE * _SIDE * 4
+    size = _SIDE * _SIDE * FLOAT_BYTES
     for name, before in _products(shape):
         types[name] = "MatMul"
         edges.append((before, size, [name]))
@@ -139,17 +131,13 @@ def _graph_def(shape: Shape) -> GraphDef:
     import tensorflow as tf
 
     sizes = {"here_matrix": [_SIDE, _SIDE], "there_matrix": [_SIDE, _SIDE]}
-    sizes |= {"here_variable": [shape.num_bytes // 4]}
-    made = {}
+    sizes |= {"here_variable": [shape.num_bytes // FLOAT_BYTES]}
+    made, assigned = {}, []
     with tf.Graph().as_default() as graph:
-        assigned = []
         for name, size in sizes.items():
-            made[name] = tf.raw_ops.VarHandleOp(
-                dtype=tf.float32, shape=size, shared_name=name, name=name
-            )
             # Products of such matrices are such matrices.
-            value = tf.fill(size, 1 / _SIDE, name=f"fill_{name}")
-            assigned.append(tf.raw_ops.AssignVariableOp(resource=made[name], value=value))
+            made[name], filled = variable(name, size, 1 / _SIDE)
+            assigned.append(filled)
         for device in ("here", "there"):
             made[f"{device}_read"] = tf.raw_ops.ReadVariableOp(
                 resource=made[f"{device}_matrix"], dtype=tf.float32, name=f"{device}_read"
@@ -169,5 +157,5 @@ def _graph_def(shape: Shape) -> GraphDef:
             with tf.control_dependencies([end]):
                 tf.no_op(device)
         with tf.control_dependencies(assigned):
-            tf.no_op(_INITIALIZER)
+            tf.no_op(INITIALIZER)
     return graph.as_graph_def()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from placeto.support.files import write_bytes
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
 
-_INITIALIZER = "initialize"
-_FLOAT_BYTES = 4
+INITIALIZER = "initialize"
+FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,10 @@ class Exchange:
 
     def __init__(self, cluster: Cluster, num_tensors: int, num_bytes: int, folder: Path) -> None:
         self.num_tensors, self.num_bytes = num_tensors, num_bytes
-        graph_def = _graph_def(num_tensors, num_bytes // _FLOAT_BYTES)
-        data = graph_def.SerializeToString(deterministic=True)
-        sha256 = hashlib.sha256(data).hexdigest()
-        path = folder / f"{num_tensors}x{num_bytes}.graphdef"
-        write_bytes(path, data)
-        uses = [f"use{number}" for number in range(num_tensors)]
-        self._runnable = Runnable(path, sha256, (), ("here", "there", *uses), _INITIALIZER)
+        graph_def = _graph_def(num_tensors, num_bytes // FLOAT_BYTES)
+        self._runnable = kept(
+            graph_def, num_tensors, folder / f"{num_tensors}x{num_bytes}.graphdef"
+        )
         self.problem = PlacementProblem(_graph(cluster, num_tensors, num_bytes), cluster, "none")
 
     def devices(self, source: int, consumer: int, other: int) -> Ints:
@@ -104,6 +101,24 @@ class Exchange:
         return Sample(self.num_tensors, self.num_bytes, added, noise)
 
 
+def kept(graph_def: GraphDef, num_tensors: int, path: Path) -> Runnable:
+    """Writes the GraphDef of an exchange of so many tensors, which ops `use0`, … consume."""
+    data = graph_def.SerializeToString(deterministic=True)
+    write_bytes(path, data)
+    uses = [f"use{number}" for number in range(num_tensors)]
+    digest = hashlib.sha256(data).hexdigest()
+    return Runnable(path, digest, (), ("here", "there", *uses), INITIALIZER)
+
+
+def variable(name: str, shape: list[int], value: float) -> tuple[Any, Any]:
+    """A variable's handle, of its name, and the op that fills it with a value."""
+    import tensorflow as tf
+
+    handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=shape, shared_name=name, name=name)
+    filled = tf.fill(shape, value, name=f"fill_{name}")
+    return handle, tf.raw_ops.AssignVariableOp(resource=handle, value=filled)
+
+
 def _graph(cluster: Cluster, num_tensors: int, num_bytes: int) -> ComputationGraph:
     types = {
         **{f"variable{number}": "VarHandleOp" for number in range(num_tensors)},
@@ -132,12 +147,8 @@ def _graph_def(num_tensors: int, num_floats: int) -> GraphDef:
     with tf.Graph().as_default() as graph:
         assigned = []
         for number in range(num_tensors):
-            name = f"variable{number}"
-            handle = tf.raw_ops.VarHandleOp(
-                dtype=tf.float32, shape=[num_floats], shared_name=name, name=name
-            )
-            value = tf.fill([num_floats], 1.0, name=f"fill{number}")
-            assigned.append(tf.raw_ops.AssignVariableOp(resource=handle, value=value))
+            handle, filled = variable(f"variable{number}", [num_floats], 1.0)
+            assigned.append(filled)
             read = tf.raw_ops.ReadVariableOp(
                 resource=handle, dtype=tf.float32, name=f"read{number}"
             )
@@ -145,5 +156,5 @@ def _graph_def(num_tensors: int, num_floats: int) -> GraphDef:
         tf.no_op("here")
         tf.no_op("there")
         with tf.control_dependencies(assigned):
-            tf.no_op(_INITIALIZER)
+            tf.no_op(INITIALIZER)
     return graph.as_graph_def()
