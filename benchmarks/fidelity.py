@@ -2,10 +2,10 @@
 
 Training steps on the two workers of `local-2`: what searches find in version 1 of the simulator
 (transfers cost their ends nothing) and in version 2, both calibrated, beside what nobody searched:
-single devices, cuts, layers on devices drawn at random, heuristics. All of it is run in turn with
-the first single device, round after round. It goes on where it was stopped; `--quick` takes
-minutes. Writes `results/fidelity.json`, `results/fidelity.md`, `results/fidelity_short.md` and
-`docs/fidelity.png`.
+single devices, cuts, layers on devices drawn at random, heuristics. All of it is run in turn, round
+after round, until nothing disturbed two runs of each, or six were made. It goes on where it was
+stopped; `--quick` takes minutes. Writes `results/fidelity.json`, `results/fidelity.md`,
+`results/fidelity_short.md` and `docs/fidelity.png`.
 """
 
 import os
@@ -44,9 +44,8 @@ TAKEN = {"layer cut": slice(2, 6, 3), "cut": slice(3, 4), "branches": slice(0, 1
          "random layers": slice(1, 12, 4)}  # fmt: skip
 # What this process has searched by: the first search of each reads compiled code.
 _ready: set[tuple[str, int]] = set()
-# Whatever else the machine does makes steps longer, never shorter: of a round, what this share of
-# its steps stay below. And it does so for whole rounds: step times are over those of one worker in
-# the same round, and of all rounds the middle one counts.
+# Whatever else the machine does makes steps longer, never shorter: of a run, what this share of its
+# steps stay below.
 LOW = 0.25
 BATCHES = {"towers": 64, "experts": 64, "branches": 32, "recurrent": 32, "attention": 32,
            "recommender": 64, "pyramid": 32, "siamese": 32}  # fmt: skip
@@ -63,8 +62,8 @@ FULL = Searches(
     {name: f"benchmarks.models:{name}?batch={batch}" for name, batch in BATCHES.items()},
     {},
     ("--steps", "9", "--traces", "5"),
-    rounds=3,
-    effort=Effort(warm_up=2, steps=6),
+    rounds=2,
+    effort=Effort(warm_up=2, steps=6, patience_seconds=3.0),
 )
 QUICK = Searches(
     {"towers": "benchmarks.models:towers?batch=32&width=512&depth=2"}, {}, seconds=(1.0,)
@@ -176,23 +175,24 @@ def not_searched(problem: PlacementProblem) -> list[Split]:
 
 
 def ran(graph: dict[str, Any]) -> pd.DataFrame:
-    """Placements that ran, predicted and measured step times over those of the first worker.
+    """Placements that ran, predicted and measured step times over those of one worker.
 
-    `single` is that of the better worker, `seconds` the first worker's own; `half` and `other half`
-    are measured in every other round.
+    That is the mean of both, which are alike by calibration. `single` is that of the better one,
+    `seconds` what it is all over; `half` and `other half` are measured in every other run.
     """
     rows = pd.DataFrame([row for row in graph["rows"] if row["rounds"]])
-    base = rows[rows["label"] == ONE].iloc[0]
+    single = rows["family"] == "single device"
     found = rows[["label", "family", "transfers"]].copy()
     for version in VERSIONS:
         key = f"version {version}"
-        found[key] = rows[key] / base[key]
-    rounds = np.array(rows["rounds"].tolist()) / np.array(base["rounds"])
+        found[key] = rows[key] / rows.loc[single, key].mean()
+    rounds = np.array(rows["rounds"].tolist())
+    found["seconds"] = float(np.median(rounds[single], axis=1).mean())
+    rounds /= found["seconds"].iloc[0]
     found["measured"] = np.median(rounds, axis=1)
     for half, key in enumerate(("half", "other half")):
         found[key] = np.median(rounds[:, half::2], axis=1)
-    found["single"] = found.loc[rows["family"] == "single device", "measured"].min()
-    found["seconds"] = float(np.median(base["rounds"]))
+    found["single"] = found.loc[single, "measured"].min()
     return found
 
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from time import monotonic
@@ -24,6 +23,7 @@ from placeto.cluster import Cluster
 from placeto.grouping import Grouping, coarsen, colocation_groups
 from placeto.measurement import Effort, Runnable, Runtime, RuntimeSettings, find_runnable
 from placeto.measurement.calibration.machine import machine
+from placeto.measurement.pace import CALM
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
@@ -39,9 +39,10 @@ SETTINGS = {
     BEFORE: RuntimeSettings("none", keeps_memory=False, serving_threads=0),
     NOW: RuntimeSettings(),
 }
-# Of one core. A run that others took more of is made again, and the one they took least of counts.
+# Of one core. A run that others took more of, or that was run by cores that were not as fast as
+# ever, is made again; in all so many times as many runs as are wanted are made at most.
 FOREIGN = 0.05
-TRIES = 2
+TRIES = 3
 FEW_STEPS = Effort(warm_up=1, steps=3)
 CANDIDATES = 3  # placements of a search that are run
 
@@ -76,7 +77,7 @@ class Case:
     def fastest(self, rows: Sequence[Row]) -> Row:
         """The row whose placement is the fastest when each is run once; that run is not in it."""
         list(alternate(self, rows, 1))
-        return min(ran(rows), key=measured) | {"runs": []}
+        return min(ran(rows), key=measured) | {"runs": [], "tries": 0}
 
 
 @dataclass(frozen=True)
@@ -167,25 +168,36 @@ def main(
 def alternate(case: Case, rows: Sequence[Row], rounds: int) -> Iterator[Row]:
     """Makes the `runs` that rows lack, one a round, in every other from the last to the first.
 
-    A row is yielded after each; `reason` is why it cannot be run.
+    Rounds go on, of rows of which runs were disturbed; what was disturbed most is left out then. A
+    row is yielded after each run; `reason` is why it cannot be run.
     """
-    for number in range(rounds):
+    for number in range(TRIES * rounds):
         for row in rows if number % 2 == 0 else reversed(rows):
-            if row["reason"] or len(row["runs"]) > number:
+            done = len(row["runs"]) == rounds and max(map(disturbed, row["runs"])) == 0
+            if row["reason"] or done or row["tries"] > number:
                 continue
-            run = _quiet(case, row)
+            run = _watched(case, row)
+            row["tries"] += 1
             row["reason"] = told = run.pop("reason")
             if not row["reason"]:
+                told = f"{median(run['samples']):.4g} s, others had {run['foreign']:.0%}"
+                told += f", pace {run['pace']:.2f}"
                 row["runs"].append(run)
-                told = f"{measured(row):.4g} s, others had {run['foreign']:.0%}"
+                if len(row["runs"]) > rounds:
+                    row["runs"].remove(max(row["runs"], key=disturbed))
             print(f"{case.problem.graph.name}: {row['label']}: {told}", file=sys.stderr, flush=True)
             yield row
+
+
+def disturbed(run: Row) -> float:
+    """By how much others slowed a run down; 0 is not at all."""
+    return float(max(run["pace"] - CALM, 0.0) + max(run["foreign"] - FOREIGN, 0.0))
 
 
 def row_of(label: str, devices: Ints, runtime: str = NOW, **more: Any) -> Row:
     """A placement, a digit a group, that was not run yet."""
     digits = "".join(map(str, np.asarray(devices).tolist()))
-    rest = {"devices": digits, "runs": [], "reason": ""}
+    rest = {"devices": digits, "runs": [], "tries": 0, "reason": ""}
     return {"label": label, "runtime": runtime, **more, **rest}
 
 
@@ -209,23 +221,19 @@ def milliseconds(row: Row) -> tuple[str, str]:
     return f"{measured(row) * 1e3:.0f}", span([median(run["samples"]) for run in row["runs"]])
 
 
-def _quiet(case: Case, row: Row) -> dict[str, Any]:
-    """One run that others hardly disturb; `foreign` is how many cores others had meanwhile."""
-    runtime, tries = case.runtimes[row["runtime"]], []
+def _watched(case: Case, row: Row) -> Row:
+    """One run; `foreign` is how many cores others had meanwhile, `pace` as in `Measurement`."""
+    runtime = case.runtimes[row["runtime"]]
 
     def clocks() -> Floats:
         own = sum(processor_seconds(pid) for pid in (*runtime.process_ids.values(), None))
         return np.array([monotonic(), busy_seconds() - own])
 
-    for _ in range(TRIES):
-        before = clocks()
-        run = runtime.measure(case.problem, devices_of(row), case.runnable, case.effort)
-        seconds, others = (clocks() - before).tolist()
-        foreign = round(others / seconds, 3)
-        tries.append({"samples": list(run.samples), "foreign": foreign, "reason": run.reason})
-        if run.reason or foreign <= FOREIGN:
-            return tries[-1]
-    return min(tries, key=itemgetter("foreign"))
+    before = clocks()
+    run = runtime.measure(case.problem, devices_of(row), case.runnable, case.effort)
+    seconds, others = (clocks() - before).tolist()
+    told = {"foreign": round(others / seconds, 3), "pace": round(run.pace, 3)}
+    return {"samples": list(run.samples), **told, "reason": run.reason}
 
 
 def _command(*words: str | Path) -> None:

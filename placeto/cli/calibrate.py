@@ -22,6 +22,8 @@ from placeto.reports.tables import calibration_tables
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 
+PATIENCE_SECONDS = 8.0  # what is measured is to be worth more than one run of a placement
+
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrate:
@@ -57,7 +59,12 @@ def run(arguments: Calibrate) -> int:
     folder = Path(arguments.output)
     if folder.exists() and not folder.is_dir():
         raise PlacetoError(f"{folder}: cannot be written: not a folder")
-    effort = Effort(arguments.warm_up, arguments.steps, deadline_seconds=arguments.deadline)
+    effort = Effort(
+        arguments.warm_up,
+        arguments.steps,
+        deadline_seconds=arguments.deadline,
+        patience_seconds=PATIENCE_SECONDS,
+    )
     cluster = load_cluster(arguments.cluster)
     graphs = [load_graph(source) for source in arguments.graph]
     names = [graph.name for graph in graphs]

@@ -9,6 +9,7 @@ from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct, find_runnable
+from placeto.measurement.pace import CALM
 from placeto.measurement.timeline import side_by_side
 from placeto.placement import load_placement
 from placeto.reports.rows import measurement_row, seconds
@@ -100,5 +101,10 @@ def run(arguments: Measure) -> int:
             f"warning: tensors that are ready wait {format_seconds(seen.send_wait)} until they are "
             "sent: the workers have no thread to spare while an op runs; start them with more "
             "inter-op threads than cores (docs: Measure for real)"
+        )
+    if measurement.pace > CALM:
+        note(
+            f"warning: a core was {measurement.pace:.1f} times slower than at other times in this "
+            "run, and stayed so; on a shared machine, measure again"
         )
     return 0

@@ -1,5 +1,6 @@
 """`placeto place`."""
 
+import math
 import shlex
 import time
 from collections.abc import Sequence
@@ -80,6 +81,7 @@ class Place(ProblemArguments):
         measure: Run placements on the real devices, N runs at most (20 if no number is given), and
             keep the fastest. Searches and runs take turns: each search has op times and transfers
             corrected by the runs before. The best single device is among those that are run.
+        measure_seconds: With --measure: no run begins when all runs have taken so many seconds.
         order: With --measure: fifo keeps the ops of each device in the simulated order, none leaves
             it to the runtime.
     """
@@ -95,6 +97,7 @@ class Place(ProblemArguments):
     device_map: File = None
     report: File = None
     measure: Annotated[tuple[int, ...] | None, arg(metavar="[N]")] = None
+    measure_seconds: float = math.inf
     order: Order = "fifo"
     json: Json = False
 
@@ -117,7 +120,7 @@ def run(arguments: Place) -> int:
         raise PlacetoError(f"--report: no op of {graph.name!r} takes any time; give it op_seconds")
     bench = None
     if arguments.measure is not None:
-        bench = _prepare(arguments.measure, problem, RuntimeSettings(order=arguments.order))
+        bench = _prepare(arguments, problem)
     base = baseline(problem)
     if base.infeasibility is not None:
         note(base.infeasibility)
@@ -129,8 +132,9 @@ def run(arguments: Place) -> int:
             runtime, runnable, runs = bench
             with runtime:
                 found = place_measured(
-                    problem, runtime, runnable, method, budget, seed, settings, runs, None, report
-                )
+                    problem, runtime, runnable, method, budget, seed, settings, runs,
+                    arguments.measure_seconds, progress=report,
+                )  # fmt: skip
             placement = found.placement
     measured = [] if found is None else candidate_rows(found)
     if output is not None:
@@ -192,19 +196,22 @@ def _method(arguments: Place) -> tuple[str, dict[str, object]]:
     return method, settings | {"policy": arguments.policy}
 
 
-def _prepare(
-    asked: Sequence[int], problem: PlacementProblem, settings: RuntimeSettings
-) -> tuple[Runtime, Runnable, int]:
+def _prepare(arguments: Place, problem: PlacementProblem) -> tuple[Runtime, Runnable, int]:
     """What runs placements, the GraphDef, and how many runs at most; before a long search.
 
     Raises:
         PlacetoError: not one number that makes sense, a cluster or a graph that cannot be run.
     """
+    asked = arguments.measure or ()
     runs = asked[0] if asked else RUNS
     if len(asked) > 1 or runs < LEAST_RUNS:
         text = " ".join(map(str, asked))
         raise PlacetoError(f"--measure {text}: expected one number of runs, from {LEAST_RUNS}")
-    runtime = Runtime(problem.cluster, settings)
+    if not arguments.measure_seconds > 0:
+        raise PlacetoError(
+            f"--measure-seconds {arguments.measure_seconds:g}: expected a number above 0"
+        )
+    runtime = Runtime(problem.cluster, RuntimeSettings(order=arguments.order))
     with progress(f"measuring {problem.graph.name}") as report:
         report("finding its GraphDef")
         runnable = find_runnable(problem.graph)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeto.measurement.inputs import with_inputs
 from placeto.measurement.measured import Effort
+from placeto.measurement.pace import Pace, calmest
 from placeto.measurement.parent import Parent
 from placeto.measurement.tasks import import_core, limit_memory, pin, process_config
 from placeto.placement.placed_graph import add_control_edges, placed_graph_def
@@ -61,11 +62,13 @@ def main() -> None:
                 # Variables live on in the workers after their session, and so does the session of a
                 # driver that was killed.
                 Session.reset(target)
-            samples, traces = run_steps(
+            least = {int(core): seconds for core, seconds in request["least"].items()}
+            samples, paces, traces = run_steps(
                 placed_graph_def(graph_defs[key], devices),
                 request,
                 target,
                 process_config(settings),
+                Pace(request["cores"], least),
                 lambda stage: parent.send({"stage": stage}),
             )
         except PlacetoError as error:
@@ -75,12 +78,18 @@ def main() -> None:
             exhausted = isinstance(error, errors.ResourceExhaustedError)
             parent.send({"failed": one_line(message), "exhausted": exhausted})
         else:
-            parent.send({"samples": samples, "traces": len(traces)}, *traces)
+            found = {"samples": samples, "paces": paces, "least": least}
+            parent.send({**found, "traces": len(traces)}, *traces)
 
 
 def run_steps(
-    graph_def: GraphDef, request: dict[str, Any], target: str, config: Any, say: Progress
-) -> tuple[list[float], list[bytes]]:
+    graph_def: GraphDef,
+    request: dict[str, Any],
+    target: str,
+    config: Any,
+    pace: Callable[[], float],
+    say: Progress,
+) -> tuple[list[float], list[float], list[bytes]]:
     """Initializes the variables and times steps.
 
     Only the ops behind fetches are run, so that no result is sent to this process.
@@ -92,10 +101,12 @@ def run_steps(
             many further steps to trace.
         target: of the session: "" for this process, or a worker's address.
         config: the session's ConfigProto; what would change the graph is put out.
+        pace: of the cores that the step runs on; see `calmest`.
         say: called with what is being done.
 
     Returns:
-        Seconds of the steps that count, and the serialized RunMetadata of those traced.
+        Seconds of the steps that count, the pace at each, and the serialized RunMetadata of those
+        traced.
 
     Raises:
         tensorflow.errors.OpError: the placement cannot run.
@@ -135,13 +146,21 @@ def run_steps(
             for _ in range(effort.warm_up):
                 step()
             say("running its steps")
-            samples: list[float] = []
-            while not effort.is_met(samples):
+
+            def timed() -> float:
                 begin = time.perf_counter()
                 step()
-                samples.append(time.perf_counter() - begin)
+                return time.perf_counter() - begin
+
+            samples, paces = calmest(timed, pace, effort.is_met, effort.patience_seconds)
             say("tracing steps")
-            return samples, [trace().SerializeToString() for _ in range(request["traces"])]
+            traces, _ = calmest(
+                lambda: trace().SerializeToString(),
+                pace,
+                lambda traced: len(traced) >= request["traces"],
+                effort.patience_seconds,
+            )
+            return samples, paces, traces
 
 
 def check_done(trace: Callable[[], RunMetadata], names: Collection[str]) -> None:

@@ -26,6 +26,8 @@ class Effort:
         precision: measure on until the 95% confidence interval of the median is no wider than
             this fraction of the median to either side; infinite for `steps` steps.
         deadline_seconds: wall-clock for one placement, from the session to the last step.
+        patience_seconds: of running on for the sake of steps during which no core was slower than
+            ever; see `placeto.measurement.pace`.
 
     Raises:
         PlacetoError: no step that counts, or a negative number.
@@ -36,6 +38,7 @@ class Effort:
     max_steps: int = 50
     precision: float = math.inf
     deadline_seconds: float = 300.0
+    patience_seconds: float = 2.0
 
     def __post_init__(self) -> None:
         if self.warm_up < 0:
@@ -47,6 +50,10 @@ class Effort:
         if not 0 < self.deadline_seconds < math.inf:
             raise PlacetoError(
                 f"deadline_seconds is {self.deadline_seconds}, expected a finite number above 0"
+            )
+        if not self.patience_seconds >= 0:
+            raise PlacetoError(
+                f"patience_seconds is {self.patience_seconds}, expected a number from 0"
             )
 
     def is_met(self, samples: Sequence[float]) -> bool:
@@ -74,12 +81,15 @@ class Measurement:
         traces: further steps, each a serialized `tensorflow.RunMetadata`, as many as asked for.
         died: whether it failed as a process died or no longer answered; that may not have been the
             placement's doing.
+        paces: of each sample, how many times as long as ever some work took on the slowest core,
+            before or after it; empty if it failed.
     """
 
     samples: tuple[float, ...] = ()
     reason: str = ""
     traces: tuple[bytes, ...] = ()
     died: bool = False
+    paces: tuple[float, ...] = ()
 
     @property
     def feasible(self) -> bool:
@@ -90,6 +100,11 @@ class Measurement:
     def step_time(self) -> float:
         """Median seconds of a step; infinite if it failed."""
         return float(np.median(self.samples)) if self.feasible else math.inf
+
+    @property
+    def pace(self) -> float:
+        """Median pace at the steps that count: up to `CALM` the cores were as fast as ever."""
+        return float(np.median(self.paces)) if self.paces else 1.0
 
     @property
     def deviation(self) -> float:

@@ -1,7 +1,7 @@
 """Measuring placements one after another, whatever becomes of each."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Self
 
@@ -27,6 +27,10 @@ _DRIVER = "the driver"
 _DRIVER_MODULE = "placeto.measurement.driver"
 _WORKER_MODULE = "placeto.measurement.worker"
 _WAITING = Task("", 0, None, num_cores=1, num_cpu_devices=1, memory_bytes=None)
+
+
+# What a core was seen to do is the machine's, whichever runtime saw it; see `Pace`.
+_least: dict[int, float] = {}
 
 
 class Runtime:
@@ -110,6 +114,8 @@ class Runtime:
             "control": [(names[before], names[after]) for before, after in control],
             "effort": asdict(effort),
             "traces": traces,
+            "cores": self._cores(op_devices),
+            "least": _least,
         }
         try:
             self._start()
@@ -123,6 +129,13 @@ class Runtime:
         if self._settings.order == UNORDERED:
             return np.empty((0, 2), dtype=np.int64)
         return control_edges(problem, simulate(problem, devices))
+
+    def _cores(self, op_devices: Sequence[int]) -> list[int]:
+        """The cores that these devices are pinned to."""
+        names = self.cluster.tensorflow_devices()
+        used = {(names[device].job, names[device].task) for device in set(op_devices)}
+        tasks = [task for task in self._tasks if (task.job, task.number) in used]
+        return [core for task in tasks for core in task.cores or ()]
 
     def _answer(self, request: dict[str, Any], seconds: float) -> Measurement:
         driver = self._children[_DRIVER]
@@ -148,7 +161,9 @@ class Runtime:
                         # were seen to hang in a later run that needs little.
                         self.close()
                     return Measurement(reason=f"{reason} (it was {stage})", died=dead is not None)
-                return Measurement(tuple(answer["samples"]), traces=tuple(traces))
+                _least.update({int(core): took for core, took in answer["least"].items()})
+                samples, paces = tuple(answer["samples"]), tuple(answer["paces"])
+                return Measurement(samples, traces=tuple(traces), paces=paces)
         except ChildError as error:
             return Measurement(reason=f"{error} (it was {stage})", died=True)
         return Measurement(reason=f"not done within {seconds:g} s; it was {stage}")

@@ -25,6 +25,7 @@ class MeasurementRow(TypedDict):
     step_time: float | None
     deviation: float | None
     interval: list[float | None]
+    pace: float | None
     samples: list[float]
 
 
@@ -165,13 +166,17 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
 
 
 def measurement_row(measurement: Measurement) -> MeasurementRow:
-    """What a run of a placement yielded, as JSON: seconds, null where it failed."""
+    """What a run of a placement yielded, as JSON: seconds, null where it failed.
+
+    `pace` is how many times as long as ever a fixed piece of work took on the slowest core.
+    """
     return {
         "feasible": measurement.feasible,
         "reason": measurement.reason,
         "step_time": seconds(measurement.step_time),
         "deviation": seconds(measurement.deviation),
         "interval": [seconds(end) for end in measurement.interval],
+        "pace": measurement.pace if measurement.feasible else None,
         "samples": list(measurement.samples),
     }
 

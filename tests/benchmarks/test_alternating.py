@@ -14,12 +14,12 @@ EFFORT = Effort(0, 2)
 class Pretended:
     """A runtime whose runs end as told, and a machine whose clocks are told."""
 
-    def __init__(self, monkeypatch, reasons=(), foreign=()):
+    def __init__(self, monkeypatch, reasons=(), foreign=(), paces=()):
         self.process_ids = {}
         self.seen = []
         self.reasons = dict(reasons)
         self.now, self.busy, self.own = 100.0, 50.0, 20.0
-        self.foreign = list(foreign)
+        self.foreign, self.paces = list(foreign), list(paces)
         monkeypatch.setattr(measuring, "monotonic", lambda: self.now)
         monkeypatch.setattr(measuring, "busy_seconds", lambda: self.busy)
         monkeypatch.setattr(measuring, "processor_seconds", lambda process: self.own)
@@ -32,14 +32,16 @@ class Pretended:
         self.busy += 12.0 + 10.0 * (self.foreign.pop(0) if self.foreign else 0.0)
         if reason := self.reasons.get(devices):
             return Measurement(reason=reason)
-        return Measurement((float(len(self.seen)), 8.0))
+        pace = self.paces.pop(0) if self.paces else 1.0
+        return Measurement((float(len(self.seen)), 8.0), paces=(pace, pace))
 
 
 def test_there_and_back(monkeypatch):
     runtime = Pretended(monkeypatch)
     rows = [row_of("a", [0, 1]), row_of("b", np.array([1, 0]), family="x")]
     assert rows[1] == {
-        "label": "b", "runtime": "now", "family": "x", "devices": "10", "runs": [], "reason": "",
+        "label": "b", "runtime": "now", "family": "x", "devices": "10", "runs": [], "tries": 0,
+        "reason": "",
     }  # fmt: skip
     after = [each["label"] for each in run(runtime, rows, 3)]
     assert after == ["a", "b", "b", "a", "a", "b"]
@@ -50,16 +52,29 @@ def test_there_and_back(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("foreign", "tries", "kept"),
-    [([0.04], 1, 0.04), ([0.5, 0.01], 2, 0.01), ([0.2, 0.5, 0.0], 2, 0.2)],
+    ("foreign", "paces", "tries", "kept"),
+    [
+        ([0.04], [], 1, [1]),
+        ([0.5, 0.01], [], 2, [2]),
+        ([0.2, 0.5, 0.1], [], 3, [3]),
+        ([], [1.19], 1, [1]),
+        ([], [1.4, 1.3, 1.5], 3, [2]),
+        ([0.2], [1.0, 1.3], 3, [3]),
+    ],
 )
-def test_a_run_that_others_disturb_is_made_again(monkeypatch, foreign, tries, kept):
-    runtime = Pretended(monkeypatch, foreign=foreign)
+def test_a_run_that_others_disturb_is_made_again(monkeypatch, foreign, paces, tries, kept):
+    runtime = Pretended(monkeypatch, foreign=foreign, paces=paces)
     rows = [row_of("a", [0, 1])]
     list(run(runtime, rows, 1))
-    assert len(runtime.seen) == tries
-    assert [each["foreign"] for each in rows[0]["runs"]] == [kept]
-    assert rows[0]["runs"][0]["samples"][0] == 1 + foreign.index(kept)
+    assert len(runtime.seen) == rows[0]["tries"] == tries
+    assert [each["samples"][0] for each in rows[0]["runs"]] == kept
+
+
+def test_only_what_was_disturbed_is_run_again(monkeypatch):
+    runtime = Pretended(monkeypatch, paces=[1.0, 1.5, 1.0, 1.0, 1.5, 1.0])
+    rows = [row_of("a", [0, 1]), row_of("b", [1, 0])]
+    assert [each["label"] for each in run(runtime, rows, 2)] == ["a", "b", "b", "a", "b", "b"]
+    assert [each["samples"][0] for each in rows[1]["runs"]] == [3.0, 6.0]
 
 
 def test_processor_time_is_counted():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
@@ -53,6 +55,14 @@ def test_a_real_run(placeto, files):
     assert len(row["samples"]) == 3
     assert min(row["samples"]) <= row["step_time"] <= max(row["samples"])
     assert row["simulated_step_time"] > 0
+
+
+@pytest.mark.parametrize(("pace", "warned"), [(1.1, False), (1.4, True)])
+def test_a_core_that_stayed_slow_is_told(placeto, files, pretended, pace, warned):
+    pretended(replace(ran(), paces=(1.0, pace, pace)))
+    result = placeto("measure", *files, "--json")
+    assert (result.status, result.document["pace"]) == (0, pace)
+    assert ("a core was 1.4 times slower than at other times" in result.err) == warned
 
 
 def test_a_placement_that_cannot_be_run_is_status_1(placeto, files, pretended):

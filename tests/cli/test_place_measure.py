@@ -135,6 +135,7 @@ def test_ctrl_c_keeps_the_fastest_until_then(placeto, problem, pretend):  # noqa
         (("--measure", "3"), "--measure 3: expected one number of runs, from 4"),
         (("--measure", "2", "3"), "--measure 2 3: expected one number of runs, from 4"),
         (("--measure", "x"), "--measure"),
+        (("--measure", "--measure-seconds", "0"), "--measure-seconds 0: expected a number above 0"),
         (("--measure", "--cluster", "bare.yaml"), "tensorflow is missing, so it cannot be run"),
     ],
 )

@@ -45,7 +45,10 @@ def run(monkeypatch):
         request = {"effort": asdict(effort), "traces": traces, "control": []}
         request |= {"roots": ["step:0"], "initializer": "initializer"}
         config = tf.compat.v1.ConfigProto()
-        samples, made = driver.run_steps(graph.as_graph_def(), request, "", config, stages.append)
+        samples, paces, made = driver.run_steps(
+            graph.as_graph_def(), request, "", config, lambda: 1.0, stages.append
+        )
+        assert len(paces) == len(samples)
         return samples, len(ran), len(made)
 
     run.stages = stages

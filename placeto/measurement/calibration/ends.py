@@ -14,7 +14,7 @@ from placeto.measurement.runtime import Runtime
 
 # Bytes of a tensor -> how many a step sends.
 COUNTS = {4: 16, 2**16: 16, 2**20: 16, 2**24: 4}
-_EFFORT = Effort(warm_up=3, steps=15)
+_EFFORT = Effort(warm_up=3, steps=15, patience_seconds=1.5)
 _PASSES = 5
 _NOISE_SECONDS = 20e-6  # no cost is known better
 _STEP_NOISE_SECONDS = 0.3e-3

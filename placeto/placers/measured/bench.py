@@ -1,5 +1,6 @@
 """The runs: how many are left, what they said, and which placements they leave undecided."""
 
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +29,7 @@ class Bench:
     runnable: Runnable
     effort: Effort | None
     left: int
+    seconds_left: float
     progress: Progress
     stopped: str = ""
     candidates: list[Candidate] = field(default_factory=list)
@@ -52,6 +54,7 @@ class Bench:
         while not self.stopped and not candidate.reason:
             total = self.left + sum(len(each.runs) + each.failures for each in self.candidates)
             self.progress(f"run {total - self.left + 1} of at most {total}: {candidate.found_by}")
+            began = time.monotonic()
             try:
                 run = self.runtime.measure(
                     self.problem, candidate.devices, self.runnable, self.effort, traces=1
@@ -62,8 +65,11 @@ class Bench:
                 self.stopped = f"nothing can be run any more: {error}"
                 return
             self.left -= 1
+            self.seconds_left -= time.monotonic() - began
             if not self.left:
                 self.stopped = "all runs were made"
+            elif self.seconds_left <= 0:
+                self.stopped = "runs have no seconds left"
             if run.feasible:
                 self._take(candidate, run)
                 return
@@ -75,7 +81,7 @@ class Bench:
         """What the placements that ran said."""
         empty = np.empty((0, self.problem.graph.num_ops))
         return [
-            Observed(each.devices, each.low, np.array(each.kernels) if each.kernels else empty)
+            Observed(each.devices, each.low, np.array(each.observed) if each.observed else empty)
             for each in self.candidates
             if each.ran
         ]
@@ -111,10 +117,11 @@ class Bench:
 
     def _take(self, candidate: Candidate, run: Measurement) -> None:
         candidate.runs.append(run)
+        candidate.kernels.append([])
         names = [str(device) for device in self.problem.cluster.tensorflow_devices()]
         for data in run.traces:
             try:
                 trace = read_trace(data, names)
             except PlacetoError:
                 continue  # its steps count; what its ops took stays unknown
-            candidate.kernels.append(kernel_seconds(self.problem, candidate.devices, trace))
+            candidate.kernels[-1].append(kernel_seconds(self.problem, candidate.devices, trace))

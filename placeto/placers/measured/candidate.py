@@ -7,6 +7,7 @@ from itertools import permutations
 import numpy as np
 
 from placeto.measurement import Measurement
+from placeto.measurement.pace import CALM
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats, Ints
 
@@ -28,7 +29,7 @@ class Candidate:
         simulated_step_time: seconds by the problem as given.
         predicted_step_time: seconds by the problem as corrected by all runs.
         runs: those that went well.
-        kernels: (num_ops,) seconds of each op, of each trace; see `kernel_seconds`.
+        kernels: of each run, the seconds of each op in each trace; see `kernel_seconds`.
         reason: why it is not run any more, though no others were faster; empty if it may be.
         failures: runs that ended otherwise.
         given_up: whether others are faster by more than the noise.
@@ -39,7 +40,7 @@ class Candidate:
     simulated_step_time: float
     predicted_step_time: float = np.inf
     runs: list[Measurement] = field(default_factory=list)
-    kernels: list[Floats] = field(default_factory=list)
+    kernels: list[list[Floats]] = field(default_factory=list)
     reason: str = ""
     failures: int = 0
     given_up: bool = False
@@ -50,13 +51,24 @@ class Candidate:
         return bool(self.runs) and not self.reason
 
     @property
+    def calm(self) -> list[int]:
+        """Which of the runs had cores that were as fast as ever; without any, all of them."""
+        calm = [number for number, run in enumerate(self.runs) if run.pace <= CALM]
+        return calm or list(range(len(self.runs)))
+
+    @property
     def low(self) -> float:
         """Seconds of a step while nothing else slowed it; infinite unless it ran.
 
         What disturbs a run makes it slower, never faster, and often for all of its steps. Of
         several runs the fastest is nearest to the truth.
         """
-        return min(map(low_of, self.runs)) if self.ran else np.inf
+        return min(low_of(self.runs[number]) for number in self.calm) if self.ran else np.inf
+
+    @property
+    def observed(self) -> list[Floats]:
+        """(num_ops,) seconds of each op, of each trace of the runs that count."""
+        return [seconds for number in self.calm for seconds in self.kernels[number]]
 
     @property
     def measurement(self) -> Measurement:
@@ -82,7 +94,7 @@ def noise(candidates: Iterable[Candidate]) -> float:
     ran = [each for each in candidates if each.ran]
     gaps = []
     for each in ran:
-        lows = sorted(map(low_of, each.runs))
+        lows = sorted(low_of(each.runs[number]) for number in each.calm)
         if len(lows) > 1:
             gaps.append(lows[1] / lows[0] - 1)
     if not gaps:

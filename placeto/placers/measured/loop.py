@@ -58,6 +58,7 @@ def place_measured(
     seed: int = 0,
     settings: Mapping[str, object] | None = None,
     runs: int = 20,
+    run_seconds: float = np.inf,
     effort: Effort | None = None,
     progress: Progress = silent,
 ) -> Measured:
@@ -76,10 +77,11 @@ def place_measured(
         runtime: what runs placements.
         runnable: the graph's GraphDef.
         method: a placer.
-        budget_seconds: seconds of search, all rounds together; runs take as long as they take.
+        budget_seconds: seconds of search, all rounds together.
         seed: where the placer's random numbers start.
         settings: what to change in the placer's configuration.
         runs: how many runs at most.
+        run_seconds: no run begins when all runs have taken so many.
         effort: how many steps a run has.
         progress: told of what is going on, in single lines.
 
@@ -87,14 +89,16 @@ def place_measured(
         What was measured to be the fastest; after an interrupt (Ctrl-C), until then.
 
     Raises:
-        PlacetoError: fewer than `LEAST_RUNS`, a method that does not apply to the problem, or
-            processes that cannot be started.
+        PlacetoError: fewer than `LEAST_RUNS`, no seconds for runs, a method that does not apply to
+            the problem, or processes that cannot be started.
         KeyboardInterrupt: before anything was run or found.
     """
     if runs < LEAST_RUNS:
         raise PlacetoError(f"runs is {runs}, expected a number from {LEAST_RUNS}")
+    if not run_seconds > 0:
+        raise PlacetoError(f"run_seconds is {run_seconds}, expected a number above 0")
     began = time.monotonic()
-    bench = Bench(problem, runtime, runnable, effort, runs, progress)
+    bench = Bench(problem, runtime, runnable, effort, runs, run_seconds, progress)
     search = Search(problem, method, budget_seconds, seed, settings, runs, progress)
     interrupted, correction = False, Correction(problem)
     try:

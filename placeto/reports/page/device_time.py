@@ -6,7 +6,7 @@ import numpy as np
 
 from placeto.problem import PlacementProblem
 from placeto.simulation import Schedule
-from placeto.support.arrays import Floats
+from placeto.support.arrays import Bools, Floats
 
 SAME_INSTANT = 1e-9  # as a share of the step: what adding up in another order may change
 
@@ -16,16 +16,19 @@ class DeviceSpans:
     """When one device does what: (n, 2) arrays of begin and end in seconds, none overlapping.
 
     Attributes:
-        compute: an op runs, or waits for what its device sends or receives meanwhile.
+        compute: an op runs.
+        exchange: it sends or receives a tensor, whatever else it might do; an op that had begun
+            waits.
         launch: the launch overhead of the op before holds the device.
         transfer: the device is free, and what it needs to go on is on its way to it, or waits for
             its channel.
         wait: the device runs nothing, and what it needs to go on is not made yet: ops on other
-            devices have to finish first. Or it sends or receives.
+            devices have to finish first.
         idle: nothing is left to do.
     """
 
     compute: Floats
+    exchange: Floats
     launch: Floats
     transfer: Floats
     wait: Floats
@@ -44,7 +47,7 @@ def device_spans(problem: PlacementProblem, schedule: Schedule) -> list[DeviceSp
     its request on is `transfer`; the time before that is `wait`. Every op has to finish.
     """
     op_device = schedule.devices[problem.op_group]
-    takes_time = schedule.finish > schedule.start
+    parts, takes_time = schedule.transfers.parts, schedule.finish > schedule.start
     step, lanes = schedule.step_time, []
     for number, device in enumerate(problem.cluster.devices):
         ops = np.flatnonzero(takes_time & (op_device == number))
@@ -54,15 +57,18 @@ def device_spans(problem: PlacementProblem, schedule: Schedule) -> list[DeviceSp
         pauses = _lasting(np.append(0.0, free[:-1]), start) if len(ops) else np.zeros((0, 2))
         begin, end = pauses.T
         requested = np.clip(_requests(schedule, number, end, SAME_INSTANT * step), begin, end)
-        lanes.append(
-            DeviceSpans(
-                compute=np.stack([start, finish], axis=1),
-                launch=_lasting(finish, free),
-                transfer=_lasting(requested, end),
-                wait=_lasting(begin, requested),
-                idle=_lasting(free[-1:] if len(ops) else np.zeros(1), np.full(1, step)),
-            )
-        )
+        own = np.flatnonzero(parts.device == number)
+        own = own[np.argsort(parts.start[own])]
+        exchange = _lasting(parts.start[own], parts.finish[own])
+        rest = {
+            "compute": _lasting(start, finish),
+            "launch": _lasting(finish, free),
+            "transfer": _lasting(requested, end),
+            "wait": _lasting(begin, requested),
+            "idle": _lasting(free[-1:] if len(ops) else np.zeros(1), np.full(1, step)),
+        }
+        apart = {kind: _without(spans, exchange) for kind, spans in rest.items()}
+        lanes.append(DeviceSpans(exchange=exchange, **apart))
     return lanes
 
 
@@ -83,3 +89,20 @@ def _lasting(begin: Floats, end: Floats) -> Floats:
     """(n, 2) begins and ends of those that last."""
     spans = np.stack([begin, end], axis=1)
     return spans[end > begin]
+
+
+def _without(spans: Floats, others: Floats) -> Floats:
+    """What (m, 2) others leave of (n, 2) spans; both are in order, and none overlap."""
+    if not len(others):
+        return spans
+    instants = np.unique(np.concatenate([spans.ravel(), others.ravel()]))
+    begin, end = instants[:-1], instants[1:]
+    middle = (begin + end) / 2
+    left = _covered(spans, middle) & ~_covered(others, middle)
+    return np.stack([begin[left], end[left]], axis=1)
+
+
+def _covered(spans: Floats, instants: Floats) -> Bools:
+    """(n,) whether each instant is within one of the spans."""
+    last = np.searchsorted(spans[:, 0], instants, side="right") - 1
+    return (last >= 0) & (instants < np.append(spans[:, 1], 0.0)[last])

@@ -122,8 +122,11 @@ def time_figure(report: Report) -> dict[str, Any]:
             for (kind, took), end in zip(seconds.items(), ends, strict=True)
         ]
         rows.append({"name": device.name, "parts": parts})
-    launches = any(len(spans.launch) for spans in report.spans)
-    kinds = [kind for kind in vars(report.spans[0]) if kind != "launch" or launches]
+    kinds = [
+        kind
+        for kind in vars(report.spans[0])
+        if kind not in ("exchange", "launch") or any(len(vars(each)[kind]) for each in report.spans)
+    ]
     return {"rows": rows, "kinds": kinds}
 
 

@@ -20,6 +20,18 @@ def test_a_run_that_was_disturbed_does_not_count():
     assert candidate((1.0,), reason="gone").low == np.inf
 
 
+def test_runs_on_slow_cores_count_only_where_there_are_no_others():
+    found = Candidate(np.zeros(1, int), "by hand", 1.0)
+    found.runs = [Measurement((1.5,), paces=(1.4,)), Measurement((1.4,), paces=(1.3,))]
+    found.kernels = [[np.array([3.0])], [np.array([4.0])]]
+    assert found.low == 1.4
+    assert [seconds.tolist() for seconds in found.observed] == [[3.0], [4.0]]
+    found.runs.append(Measurement((1.6,), paces=(1.1,)))
+    found.kernels.append([np.array([5.0])])
+    assert found.low == 1.6
+    assert [seconds.tolist() for seconds in found.observed] == [[5.0]]
+
+
 def test_noise_is_that_of_runs_that_little_disturbed():
     quiet, slowed = candidate((1.0,), (1.02,)), candidate((1.0,), (1.4,))
     assert noise([quiet, slowed, slowed]) == 0.05

@@ -1,12 +1,15 @@
 """The loop of searches and runs, on workers that are pretended."""
 
+import itertools
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph
 from placeto.measurement import Measurement
 from placeto.placers import PLACERS, Placer, place
-from placeto.placers.measured import place_measured
+from placeto.placers.measured import bench, place_measured
 from tests.placers.measured.pretended import Pretended
 
 DIED = Measurement(reason="worker 1 was killed", died=True)
@@ -55,6 +58,18 @@ def test_it_ends_before_its_runs_where_nothing_is_to_be_gained(problem):
     assert measured.stopped == "nothing is predicted to be faster by more than the noise"
     assert len(workers.runs) == 2
     assert measured.kept.found_by == "single"
+
+
+def test_no_run_begins_when_runs_have_no_seconds_left(problem, monkeypatch):
+    now = itertools.count(step=2.0)  # a run looks at the clock before and after
+    monkeypatch.setattr(bench, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    workers = Pretended(problem, 0)
+    measured = place_measured(problem, workers, None, "moves", 1.0, run_seconds=5.0)
+    assert measured.stopped == "runs have no seconds left"
+    assert len(workers.runs) == 3
+    assert measured.kept is not None
+    with pytest.raises(PlacetoError, match="run_seconds is 0"):
+        place_measured(problem, workers, None, run_seconds=0)
 
 
 def test_the_single_device_is_run_first_and_in_every_round(problem):

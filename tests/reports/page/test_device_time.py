@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 
 from placeto import simulate
+from placeto.cluster import EndCost
 from placeto.reports.page.device_time import device_spans
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import placed
@@ -18,12 +21,17 @@ def seconds(problem, devices):
     return [spans.seconds() for spans in device_spans(problem, simulate(problem, devices))]
 
 
+def only(**some):
+    """These seconds, and none of the other kinds."""
+    return dict.fromkeys(["compute", "exchange", "launch", "transfer", "wait", "idle"], 0) | some
+
+
 def test_a_step_by_hand():
     # d0: a 0–1, c 1–10, nothing until b is made at 12, its output on the way until 13, d 13–14.
     # d1: nothing until a is made at 1, its output on the way until 2, b 2–12, then nothing.
     first, second = seconds(make_problem(GRAPH, make_cluster(2)), DEVICES)
-    assert first == {"compute": 11, "launch": 0, "transfer": 1, "wait": 2, "idle": 0}
-    assert second == {"compute": 10, "launch": 0, "transfer": 1, "wait": 1, "idle": 2}
+    assert first == only(compute=11, transfer=1, wait=2)
+    assert second == only(compute=10, transfer=1, wait=1, idle=2)
 
 
 def test_launch_overhead_holds_the_device_until_the_step_ends():
@@ -31,21 +39,31 @@ def test_launch_overhead_holds_the_device_until_the_step_ends():
     # d1: b 2–12, held until 12.5.
     problem = make_problem(GRAPH, make_cluster(2, launch_overhead=0.5))
     first, second = seconds(problem, DEVICES)
-    assert first == {"compute": 11, "launch": 1, "transfer": 1, "wait": 1, "idle": 0}
-    assert second == {"compute": 10, "launch": 0.5, "transfer": 1, "wait": 1, "idle": 1.5}
+    assert first == only(compute=11, launch=1, transfer=1, wait=1)
+    assert second == only(compute=10, launch=0.5, transfer=1, wait=1, idle=1.5)
 
 
 def test_what_queues_for_its_channel_is_on_its_way():
     # Both of a's outputs go to d1 over one channel: 1–3 and 3–4; only c reads the second.
     graph = make_graph({"a": 1.0, "c": 1.0}, [("a", 2, ["c"]), ("a", 1, ["c"])])
     _, second = seconds(make_problem(graph, make_cluster(2)), [0, 1])
-    assert second == {"compute": 1, "launch": 0, "transfer": 3, "wait": 1, "idle": 0}
+    assert second == only(compute=1, transfer=3, wait=1)
 
 
 def test_a_device_without_work_is_idle():
     problem = make_problem(make_graph({"a": 2.0}), make_cluster(2))
-    nothing = dict.fromkeys(["compute", "launch", "transfer", "wait"], 0)
-    assert seconds(problem, [0])[1] == nothing | {"idle": 2}
+    assert seconds(problem, [0])[1] == only(idle=2)
+
+
+def test_what_sends_or_receives_does_not_compute():
+    # Sending takes 0.5 s, receiving 2. d0: a 0–1, sends 1–1.5, c until 10.5, nothing until b's
+    # output is received 13–15, d 15–16. d1: receives 1–3, b 3–13, sends 13–13.5.
+    cluster = make_cluster(2)
+    ends = {"send": (EndCost(0, 0.5, 0.0),), "receive": (EndCost(0, 2.0, 0.0),)}
+    channels = tuple(replace(channel, **ends) for channel in cluster.channels)
+    first, second = seconds(make_problem(GRAPH, replace(cluster, channels=channels)), DEVICES)
+    assert first == only(compute=11, exchange=2.5, wait=2.5)
+    assert second == only(compute=10, exchange=2.5, wait=1, idle=2.5)
 
 
 @given(example=placed(max_ops=30))
@@ -66,6 +84,10 @@ def test_kinds_add_up_to_the_step_and_are_those_of_the_definition(example):
 
 def kind_at(problem, schedule, device, now):
     """What a device does at an instant, op by op and transfer by transfer."""
+    parts = schedule.transfers.parts
+    for part in range(len(parts)):
+        if parts.device[part] == device and parts.start[part] <= now < parts.finish[part]:
+            return "exchange"
     overhead = problem.cluster.devices[device].launch_overhead_seconds
     later = []
     for op in range(problem.graph.num_ops):
