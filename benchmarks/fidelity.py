@@ -2,10 +2,9 @@
 
 Training steps on the two workers of `local-2`: what searches find in version 1 of the simulator
 (transfers cost their ends nothing) and in version 2, both calibrated, beside what nobody searched:
-single devices, cuts, layers on devices drawn at random, heuristics. All of it is run in turn, round
-after round, until nothing disturbed two runs of each, or six were made. It goes on where it was
-stopped; `--quick` takes minutes. Writes `results/fidelity.json`, `results/fidelity.md`,
-`results/fidelity_short.md` and `docs/fidelity.png`.
+single devices, cuts, layers on devices drawn at random, heuristics. All of it is run step by step
+in turn with both single devices. It goes on where it was stopped; `--quick` takes minutes. Writes
+`results/fidelity.json`, `results/fidelity.md`, `results/fidelity_short.md` and `docs/fidelity.png`.
 """
 
 import os
@@ -44,9 +43,6 @@ TAKEN = {"layer cut": slice(2, 6, 3), "cut": slice(3, 4), "branches": slice(0, 1
          "random layers": slice(1, 12, 4)}  # fmt: skip
 # What this process has searched by: the first search of each reads compiled code.
 _ready: set[tuple[str, int]] = set()
-# Whatever else the machine does makes steps longer, never shorter: of a run, what this share of its
-# steps stay below.
-LOW = 0.25
 BATCHES = {"towers": 64, "experts": 64, "branches": 32, "recurrent": 32, "attention": 32,
            "recommender": 64, "pyramid": 32, "siamese": 32}  # fmt: skip
 
@@ -62,12 +58,14 @@ FULL = Searches(
     {name: f"benchmarks.models:{name}?batch={batch}" for name, batch in BATCHES.items()},
     {},
     ("--steps", "9", "--traces", "5"),
-    rounds=2,
-    effort=Effort(warm_up=2, steps=6, patience_seconds=3.0),
+    rounds=1,
+    effort=Effort(warm_up=2, steps=9, patience_seconds=2.0),
+    beside_single=True,
 )
 QUICK = Searches(
-    {"towers": "benchmarks.models:towers?batch=32&width=512&depth=2"}, {}, seconds=(1.0,)
-)
+    {"towers": "benchmarks.models:towers?batch=32&width=512&depth=2"}, {}, seconds=(1.0,),
+    beside_single=True,
+)  # fmt: skip
 
 
 def in_version(cluster: Cluster, version: int) -> Cluster:
@@ -135,8 +133,7 @@ def measure(study: Study) -> dict[str, Any]:
             for version in VERSIONS
         }
         predicted = {f"version {number}": each.step_time for number, each in schedules.items()}
-        rounds = [float(np.quantile(run["samples"], LOW)) for run in row["runs"]]
-        return predicted | {"rounds": rounds, "transfers": len(schedules[2].transfers)}
+        return predicted | {"transfers": len(schedules[2].transfers)}
 
     graphs = study.graphs(enter, predict, "auto")
     return {
@@ -177,22 +174,29 @@ def not_searched(problem: PlacementProblem) -> list[Split]:
 def ran(graph: dict[str, Any]) -> pd.DataFrame:
     """Placements that ran, predicted and measured step times over those of one worker.
 
-    That is the mean of both, which are alike by calibration. `single` is that of the better one,
-    `seconds` what it is all over; `half` and `other half` are measured in every other run.
+    That is the mean of both, which are alike by calibration. Measured is the median, over all turns
+    of a step of each, of the ratio within the turn. `single` is that of the better worker,
+    `seconds` what one worker takes; `half` and `other half` are of every other turn.
     """
-    rows = pd.DataFrame([row for row in graph["rows"] if row["rounds"]])
+    rows = pd.DataFrame([row for row in graph["rows"] if row["runs"]])
     single = rows["family"] == "single device"
     found = rows[["label", "family", "transfers"]].copy()
     for version in VERSIONS:
         key = f"version {version}"
         found[key] = rows[key] / rows.loc[single, key].mean()
-    rounds = np.array(rows["rounds"].tolist())
-    found["seconds"] = float(np.median(rounds[single], axis=1).mean())
-    rounds /= found["seconds"].iloc[0]
-    found["measured"] = np.median(rounds, axis=1)
+    ratios, workers, seconds = [], [], []
+    for runs in rows["runs"]:
+        own = np.concatenate([run["samples"] for run in runs])
+        beside = np.concatenate([run["beside"] for run in runs], axis=1)
+        one = beside.mean(axis=0)
+        ratios.append(own / one)
+        workers.append(np.median(beside / one, axis=1))
+        seconds.append(np.median(one))
+    found["measured"] = [float(np.median(each)) for each in ratios]
     for half, key in enumerate(("half", "other half")):
-        found[key] = np.median(rounds[:, half::2], axis=1)
-    found["single"] = found.loc[single, "measured"].min()
+        found[key] = [float(np.median(each[half::2])) for each in ratios]
+    found["single"] = float(np.median(workers, axis=0).min())
+    found["seconds"] = float(np.median(seconds))
     return found
 
 

@@ -21,6 +21,7 @@ from placeto import load_cluster, load_graph, place, save_graph
 from placeto.cli import main as placeto
 from placeto.cluster import Cluster
 from placeto.grouping import Grouping, coarsen, colocation_groups
+from placeto.heuristics.initial import single_devices
 from placeto.measurement import Effort, Runnable, Runtime, RuntimeSettings, find_runnable
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.pace import CALM
@@ -42,7 +43,7 @@ SETTINGS = {
 # Of one core. A run that others took more of, or that was run by cores that were not as fast as
 # ever, is made again; in all so many times as many runs as are wanted are made at most.
 FOREIGN = 0.05
-TRIES = 3
+TRIES = 2
 FEW_STEPS = Effort(warm_up=1, steps=3)
 CANDIDATES = 3  # placements of a search that are run
 
@@ -58,6 +59,7 @@ class Plan:
     calibration: tuple[str, ...] = ("--steps", "5", "--traces", "3")  # of `placeto calibrate`
     rounds: int = 2  # runs of each placement
     effort: Effort = FEW_STEPS  # of each run
+    beside_single: bool = False  # whether each single device takes turns with it, step by step
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Case:
     runnable: Runnable  # the graph's GraphDef
     effort: Effort  # of each run
     runtimes: Mapping[str, Runtime] = field(default_factory=dict)  # by `SETTINGS`, if there are any
+    beside: tuple[Ints, ...] = ()  # what takes turns with every placement, step by step
 
     def candidates(self, method: str, seconds: float) -> list[Ints]:
         """The fastest few placements that a placer came by, the best first."""
@@ -115,7 +118,8 @@ class Study:
         if grouping is None:
             grouping = coarsen(graph, colocation_groups(graph), GROUPS)
         problem = PlacementProblem(graph, self.cluster(), grouping)
-        return Case(problem, find_runnable(graph), self.plan.effort)
+        beside = tuple(single_devices(problem)) if self.plan.beside_single else ()
+        return Case(problem, find_runnable(graph), self.plan.effort, beside=beside)
 
     def graphs(
         self,
@@ -222,7 +226,10 @@ def milliseconds(row: Row) -> tuple[str, str]:
 
 
 def _watched(case: Case, row: Row) -> Row:
-    """One run; `foreign` is how many cores others had meanwhile, `pace` as in `Measurement`."""
+    """One run; `foreign` is how many cores others had meanwhile, `pace` as in `Measurement`.
+
+    `beside` has the steps of what took turns with it.
+    """
     runtime = case.runtimes[row["runtime"]]
 
     def clocks() -> Floats:
@@ -230,9 +237,12 @@ def _watched(case: Case, row: Row) -> Row:
         return np.array([monotonic(), busy_seconds() - own])
 
     before = clocks()
-    run = runtime.measure(case.problem, devices_of(row), case.runnable, case.effort)
+    many = np.stack([*case.beside, devices_of(row)])
+    *beside, run = runtime.compare(case.problem, many, case.runnable, case.effort)
     seconds, others = (clocks() - before).tolist()
-    told = {"foreign": round(others / seconds, 3), "pace": round(run.pace, 3)}
+    told: Row = {"foreign": round(others / seconds, 3), "pace": round(run.pace, 3)}
+    if beside:
+        told["beside"] = [list(each.samples) for each in beside]
     return {"samples": list(run.samples), **told, "reason": run.reason}
 
 

@@ -22,7 +22,7 @@ from placeto.reports.tables import calibration_tables
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 
-PATIENCE_SECONDS = 8.0  # what is measured is to be worth more than one run of a placement
+PATIENCE_SECONDS = 5.0  # what is measured is to be worth more than one run of a placement
 
 
 @dataclass(frozen=True, kw_only=True)

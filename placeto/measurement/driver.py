@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import sys
 import time
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 from placeto.measurement.inputs import with_inputs
 from placeto.measurement.measured import Effort
-from placeto.measurement.pace import Pace, calmest
+from placeto.measurement.pace import Pace, calmest, slowest, unevenness
 from placeto.measurement.parent import Parent
 from placeto.measurement.tasks import import_core, limit_memory, pin, process_config
 from placeto.placement.placed_graph import add_control_edges, placed_graph_def
@@ -18,7 +19,7 @@ from placeto.support.files import read_bytes
 from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from tensorflow.core.framework.graph_pb2 import GraphDef
     from tensorflow.core.protobuf.config_pb2 import RunMetadata
@@ -57,14 +58,19 @@ def main() -> None:
             if key not in graph_defs:
                 graph_defs.clear()  # there may be no memory for two
                 graph_defs[key] = GraphDef.FromString(read_bytes(request["path"]))
-            devices = {op: request["devices"][number] for op, number in request["ops"].items()}
+            placed = [
+                placed_graph_def(
+                    graph_defs[key], {op: request["devices"][n] for op, n in each["ops"].items()}
+                )
+                for each in request["placements"]
+            ]
             if target:
                 # Variables live on in the workers after their session, and so does the session of a
                 # driver that was killed.
                 Session.reset(target)
             least = {int(core): seconds for core, seconds in request["least"].items()}
             samples, paces, traces = run_steps(
-                placed_graph_def(graph_defs[key], devices),
+                placed,
                 request,
                 target,
                 process_config(settings),
@@ -83,38 +89,36 @@ def main() -> None:
 
 
 def run_steps(
-    graph_def: GraphDef,
+    graph_defs: Sequence[GraphDef],
     request: dict[str, Any],
     target: str,
     config: Any,
-    pace: Callable[[], float],
+    pace: Callable[[], list[float]],
     say: Progress,
-) -> tuple[list[float], list[float], list[bytes]]:
-    """Initializes the variables and times steps.
+) -> tuple[list[list[float]], list[float], list[bytes]]:
+    """Initializes the variables and times steps, those of several placements in turn.
 
-    Only the ops behind fetches are run, so that no result is sent to this process.
+    Only the ops behind fetches are run, so that no result is sent to this process. Placements that
+    have a variable on the same device share it.
 
     Args:
-        graph_def: with a device on every op; its placeholders are replaced.
-        request: `control`, edges to add, see `add_control_edges`; `roots`, fetches and targets;
-            `initializer`, the op that sets all variables; `effort`, as a dictionary; `traces`, how
-            many further steps to trace.
+        graph_defs: with a device on every op; their placeholders are replaced.
+        request: `placements`, of each `control`, edges to add, see `add_control_edges`; `roots`,
+            fetches and targets; `initializer`, the op that sets all variables; `effort`, as a
+            dictionary; `traces`, how many further steps of the last placement to trace.
         target: of the session: "" for this process, or a worker's address.
         config: the session's ConfigProto; what would change the graph is put out.
-        pace: of the cores that the step runs on; see `calmest`.
+        pace: of the cores that the steps run on; see `calmest`.
         say: called with what is being done.
 
     Returns:
-        Seconds of the steps that count, the pace at each, and the serialized RunMetadata of those
-        traced.
+        Of each turn that counts the seconds of each placement's step, how disturbed each turn was,
+        and the serialized RunMetadata of the steps traced.
 
     Raises:
-        tensorflow.errors.OpError: the placement cannot run.
+        tensorflow.errors.OpError: a placement cannot run.
     """
-    from tensorflow.core.protobuf.config_pb2 import RunMetadata, RunOptions
-    from tensorflow.python.client.session import Session
-    from tensorflow.python.framework.importer import import_graph_def
-    from tensorflow.python.framework.ops import Graph
+    from tensorflow.core.protobuf.config_pb2 import RunOptions
 
     options = config.graph_options
     options.rewrite_options.disable_meta_optimizer = True
@@ -123,44 +127,80 @@ def run_steps(
     options.optimizer_options.do_constant_folding = False
     options.optimizer_options.do_function_inlining = False
     config.allow_soft_placement = False
-    effort = Effort(**request["effort"])
-    initializers = [request["initializer"], *with_inputs(graph_def)]
-    add_control_edges(graph_def, request["control"])
-    with Graph().as_default() as graph:
-        import_graph_def(graph_def, name="")
-        with Session(target, config=config) as session:
-            say("setting the variables")
-            session.run([graph.get_operation_by_name(name) for name in initializers])
-            operations = dict.fromkeys(name.split(":")[0] for name in request["roots"])
-            wanted = [graph.get_operation_by_name(name) for name in operations]
-            step = session.make_callable(wanted)
-            say("running its first steps")
-            full = RunOptions(trace_level=RunOptions.FULL_TRACE)
-
-            def trace() -> RunMetadata:
-                metadata = RunMetadata()
-                session.run(wanted, options=full, run_metadata=metadata)
-                return metadata
-
-            check_done(trace, list(operations))
+    effort, many = Effort(**request["effort"]), len(graph_defs) > 1
+    full = RunOptions(trace_level=RunOptions.FULL_TRACE)
+    with ExitStack() as stack:
+        say("setting the variables")
+        steps = [
+            _Steps(stack, graph_def, placement["control"], request, target, config)
+            for graph_def, placement in zip(graph_defs, request["placements"], strict=True)
+        ]
+        say("running its first steps")
+        for each in steps:
+            check_done(lambda each=each: each.traced(full), each.names)
             for _ in range(effort.warm_up):
-                step()
-            say("running its steps")
+                each.run()
+        say("running its steps")
 
-            def timed() -> float:
+        def turn() -> list[float]:
+            seconds = []
+            for each in steps:
                 begin = time.perf_counter()
-                step()
-                return time.perf_counter() - begin
+                each.run()
+                seconds.append(time.perf_counter() - begin)
+            return seconds
 
-            samples, paces = calmest(timed, pace, effort.is_met, effort.patience_seconds)
-            say("tracing steps")
-            traces, _ = calmest(
-                lambda: trace().SerializeToString(),
-                pace,
-                lambda traced: len(traced) >= request["traces"],
-                effort.patience_seconds,
-            )
-            return samples, paces, traces
+        samples, paces = calmest(
+            turn,
+            pace,
+            lambda turns: all(map(effort.is_met, zip(*turns, strict=True))) and bool(turns),
+            effort.patience_seconds,
+            unevenness if many else slowest,
+        )
+        say("tracing steps")
+        traces, _ = calmest(
+            lambda: steps[-1].traced(full).SerializeToString(),
+            pace,
+            lambda traced: len(traced) >= request["traces"],
+            effort.patience_seconds,
+        )
+        return samples, paces, traces
+
+
+class _Steps:
+    """The steps of one placement, in a session of its own."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        graph_def: GraphDef,
+        control: Iterable[Sequence[str]],
+        request: Mapping[str, Any],
+        target: str,
+        config: Any,
+    ) -> None:
+        from tensorflow.python.client.session import Session
+        from tensorflow.python.framework.importer import import_graph_def
+        from tensorflow.python.framework.ops import Graph
+
+        initializers = [request["initializer"], *with_inputs(graph_def)]
+        add_control_edges(graph_def, control)
+        graph = Graph()
+        with graph.as_default():
+            import_graph_def(graph_def, name="")
+        self._session = stack.enter_context(closing(Session(target, graph, config)))
+        self._session.run([graph.get_operation_by_name(name) for name in initializers])
+        self.names = list(dict.fromkeys(name.split(":")[0] for name in request["roots"]))
+        self._wanted = [graph.get_operation_by_name(name) for name in self.names]
+        self.run = self._session.make_callable(self._wanted)
+
+    def traced(self, options: Any) -> RunMetadata:
+        """What a step tells that is traced."""
+        from tensorflow.core.protobuf.config_pb2 import RunMetadata
+
+        metadata = RunMetadata()
+        self._session.run(self._wanted, options=options, run_metadata=metadata)
+        return metadata
 
 
 def check_done(trace: Callable[[], RunMetadata], names: Collection[str]) -> None:

@@ -82,7 +82,7 @@ class Measurement:
         died: whether it failed as a process died or no longer answered; that may not have been the
             placement's doing.
         paces: of each sample, how many times as long as ever some work took on the slowest core,
-            before or after it; empty if it failed.
+            before or after it, or on another core, see `Runtime.compare`; empty if it failed.
     """
 
     samples: tuple[float, ...] = ()

@@ -32,28 +32,39 @@ class Pace:
         self._cores = tuple(cores[:_MOST_CORES])
         self._least = least
 
-    def __call__(self) -> float:
-        """How many times as long as ever the work takes now, on the slowest core; 1 for no cores.
+    def __call__(self) -> list[float]:
+        """How many times as long as ever the work takes now, on each core.
 
         This thread runs on each of the cores for a millisecond.
         """
-        home, slowest = os.sched_getaffinity(0), 1.0
+        home, found = os.sched_getaffinity(0), []
         for core in self._cores:
             os.sched_setaffinity(0, {core})
             seconds = min(_work() for _ in range(_REPEATS))
             self._least[core] = min(self._least.get(core, inf), seconds)
-            slowest = max(slowest, seconds / self._least[core])
+            found.append(seconds / self._least[core])
         os.sched_setaffinity(0, home)
-        return slowest
+        return found
+
+
+def slowest(paces: Sequence[float]) -> float:
+    """Of the paces of all cores, before and after a step: how much slower than ever one was."""
+    return max(paces, default=1.0)
+
+
+def unevenness(paces: Sequence[float]) -> float:
+    """Likewise: how much slower one was than another, or than before."""
+    return max(paces, default=1.0) / min(paces, default=1.0)
 
 
 def calmest(
     run: Callable[[], T],
-    pace: Callable[[], float],
+    pace: Callable[[], list[float]],
     enough: Callable[[list[T]], bool],
     patience_seconds: float,
+    disturbance: Callable[[Sequence[float]], float] = slowest,
 ) -> tuple[list[T], list[float]]:
-    """Runs something until there is enough of it that ran while the cores were as fast as ever.
+    """Runs something until there is enough of it that ran while nothing disturbed the cores.
 
     Which of it counts is chosen by the pace before and after each, never by what came out. Where
     too little is calm, what was disturbed least counts, too.
@@ -63,10 +74,10 @@ def calmest(
         pace: see `Pace`.
         enough: whether these results of `run` are.
         patience_seconds: of running on, once there is enough, for the sake of what is calm.
+        disturbance: what the paces before and after amount to; up to `CALM` it is none.
 
     Returns:
-        The results that count, in the order in which they came, and the pace at each: `CALM` at
-        most, or more.
+        The results that count, in the order in which they came, and the disturbance at each.
     """
     results: list[T] = []
     paces: list[float] = []
@@ -79,7 +90,7 @@ def calmest(
             break
         results.append(run())
         after = pace()
-        paces.append(max(before, after))
+        paces.append(disturbance([*before, *after]))
         if paces[-1] <= CALM:
             calm.append(results[-1])
         before = after

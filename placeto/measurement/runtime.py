@@ -1,8 +1,8 @@
 """Measuring placements one after another, whatever becomes of each."""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 import numpy as np
@@ -100,29 +100,66 @@ class Runtime:
         Raises:
             PlacetoError: the processes cannot be started, or the GraphDef is of another graph.
         """
-        effort = effort or Effort()
-        op_devices = np.asarray(devices)[problem.op_group].tolist()
-        names = problem.graph.op_names
-        control = self.control(problem, devices).tolist()
+        devices = np.asarray(devices)[None]
+        return self.compare(problem, devices, runnable, effort, traces=traces)[0]
+
+    def compare(
+        self,
+        problem: PlacementProblem,
+        many: Ints,
+        runnable: Runnable,
+        effort: Effort | None = None,
+        *,
+        traces: int = 0,
+    ) -> list[Measurement]:
+        """Runs several placements in turn, a step of each, again and again.
+
+        Whatever slows the machine down for longer than a few steps slows all of them. Turns count
+        during which all cores were about as fast as each other; `paces` tell how much they
+        differed.
+
+        Args:
+            problem: a graph on this runtime's cluster.
+            many: (n, num_groups) devices of each group.
+            runnable: the graph's GraphDef.
+            effort: how many steps of each.
+            traces: how many further steps of the last placement to trace.
+
+        Returns:
+            A measurement each, the samples of a turn side by side. If one cannot be run, all have
+            the reason why.
+        """
+        effort, names = effort or Effort(), problem.graph.op_names
+        placements, used = [], set()
+        for devices in np.asarray(many):
+            op_devices = devices[problem.op_group].tolist()
+            used.update(op_devices)
+            control = self.control(problem, devices).tolist()
+            placements.append({
+                "ops": dict(zip(names, op_devices, strict=True)),
+                "control": [(names[before], names[after]) for before, after in control],
+            })  # fmt: skip
         request = {
             "path": str(runnable.path),
             "sha256": runnable.sha256,
             "roots": [*runnable.fetches, *runnable.targets],
             "initializer": runnable.initializer,
             "devices": self._devices,
-            "ops": dict(zip(names, op_devices, strict=True)),
-            "control": [(names[before], names[after]) for before, after in control],
+            "placements": placements,
             "effort": asdict(effort),
             "traces": traces,
-            "cores": self._cores(op_devices),
+            "cores": self._cores(used),
             "least": _least,
         }
         try:
             self._start()
-            return self._answer(request, effort.deadline_seconds)
+            found = self._answer(request, effort.deadline_seconds)
         finally:
             if self._busy or not self._all_alive():
                 self.close()
+        if isinstance(found, Measurement):
+            return [found] * len(placements)
+        return found
 
     def control(self, problem: PlacementProblem, devices: Ints) -> Ints:
         """(n, 2) ops that must end before others begin, for the order that the settings ask for."""
@@ -130,14 +167,15 @@ class Runtime:
             return np.empty((0, 2), dtype=np.int64)
         return control_edges(problem, simulate(problem, devices))
 
-    def _cores(self, op_devices: Sequence[int]) -> list[int]:
+    def _cores(self, used: Collection[int]) -> list[int]:
         """The cores that these devices are pinned to."""
         names = self.cluster.tensorflow_devices()
-        used = {(names[device].job, names[device].task) for device in set(op_devices)}
-        tasks = [task for task in self._tasks if (task.job, task.number) in used]
+        wanted = {(names[device].job, names[device].task) for device in used}
+        tasks = [task for task in self._tasks if (task.job, task.number) in wanted]
         return [core for task in tasks for core in task.cores or ()]
 
-    def _answer(self, request: dict[str, Any], seconds: float) -> Measurement:
+    def _answer(self, request: dict[str, Any], seconds: float) -> list[Measurement] | Measurement:
+        """Of each placement what its runs said, or why one failed."""
         driver = self._children[_DRIVER]
         until = time.monotonic() + seconds
         stage = "building its session"
@@ -162,8 +200,9 @@ class Runtime:
                         self.close()
                     return Measurement(reason=f"{reason} (it was {stage})", died=dead is not None)
                 _least.update({int(core): took for core, took in answer["least"].items()})
-                samples, paces = tuple(answer["samples"]), tuple(answer["paces"])
-                return Measurement(samples, traces=tuple(traces), paces=paces)
+                columns, paces = list(zip(*answer["samples"], strict=True)), tuple(answer["paces"])
+                found = [Measurement(samples, paces=paces) for samples in columns]
+                return [*found[:-1], replace(found[-1], traces=tuple(traces))]
         except ChildError as error:
             return Measurement(reason=f"{error} (it was {stage})", died=True)
         return Measurement(reason=f"not done within {seconds:g} s; it was {stage}")

@@ -24,16 +24,17 @@ class Pretended:
         monkeypatch.setattr(measuring, "busy_seconds", lambda: self.busy)
         monkeypatch.setattr(measuring, "processor_seconds", lambda process: self.own)
 
-    def measure(self, problem, devices, runnable, effort):
-        devices = tuple(devices.tolist())
+    def compare(self, problem, many, runnable, effort):
+        *beside, devices = map(tuple, many.tolist())
         self.seen.append(devices)
         self.now += 10.0
         self.own += 12.0
         self.busy += 12.0 + 10.0 * (self.foreign.pop(0) if self.foreign else 0.0)
         if reason := self.reasons.get(devices):
-            return Measurement(reason=reason)
+            return [Measurement(reason=reason)] * len(many)
         pace = self.paces.pop(0) if self.paces else 1.0
-        return Measurement((float(len(self.seen)), 8.0), paces=(pace, pace))
+        measured = Measurement((float(len(self.seen)), 8.0), paces=(pace, pace))
+        return [*(Measurement((1.0 + sum(each), 2.0)) for each in beside), measured]
 
 
 def test_there_and_back(monkeypatch):
@@ -56,10 +57,10 @@ def test_there_and_back(monkeypatch):
     [
         ([0.04], [], 1, [1]),
         ([0.5, 0.01], [], 2, [2]),
-        ([0.2, 0.5, 0.1], [], 3, [3]),
+        ([0.2, 0.5], [], 2, [1]),
         ([], [1.19], 1, [1]),
-        ([], [1.4, 1.3, 1.5], 3, [2]),
-        ([0.2], [1.0, 1.3], 3, [3]),
+        ([], [1.4, 1.3], 2, [2]),
+        ([0.2], [1.0, 1.3], 2, [2]),
     ],
 )
 def test_a_run_that_others_disturb_is_made_again(monkeypatch, foreign, paces, tries, kept):
@@ -75,6 +76,16 @@ def test_only_what_was_disturbed_is_run_again(monkeypatch):
     rows = [row_of("a", [0, 1]), row_of("b", [1, 0])]
     assert [each["label"] for each in run(runtime, rows, 2)] == ["a", "b", "b", "a", "b", "b"]
     assert [each["samples"][0] for each in rows[1]["runs"]] == [3.0, 6.0]
+
+
+def test_what_takes_turns_with_it_is_kept(monkeypatch):
+    runtime = Pretended(monkeypatch)
+    rows = [row_of("a", [0, 1])]
+    beside = (np.array([0, 0]), np.array([1, 1]))
+    list(alternate(Case(PROBLEM, None, EFFORT, {"now": runtime}, beside), rows, 1))
+    (only,) = rows[0]["runs"]
+    assert only["samples"] == [1.0, 8.0]
+    assert only["beside"] == [[1.0, 2.0], [3.0, 2.0]]
 
 
 def test_processor_time_is_counted():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from placeto.measurement import pace as module
-from placeto.measurement.pace import Pace, calmest
+from placeto.measurement.pace import Pace, calmest, slowest, unevenness
 
 
 def run(monkeypatch, paces, wanted, patience=100.0):
@@ -16,7 +16,7 @@ def run(monkeypatch, paces, wanted, patience=100.0):
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(now)))
     steps, paces = itertools.count(), iter(paces)
     return calmest(
-        lambda: next(steps), lambda: next(paces), lambda some: len(some) >= wanted, patience
+        lambda: next(steps), lambda: [next(paces)], lambda some: len(some) >= wanted, patience
     )
 
 
@@ -47,14 +47,16 @@ def test_the_slowest_core_counts_beside_its_own_least(monkeypatch):
     took = iter([3.0, 3.0, 1.5, 3.0, 0.5, 0.5, 0.5, 0.5, 0.75, 0.75, 0.75, 0.75])
     monkeypatch.setattr(module, "_work", lambda: next(took))
     pace = Pace([core], least)
-    assert [pace(), pace(), pace()] == [1.5, 1.0, 1.5]
+    assert [pace(), pace(), pace()] == [[1.5], [1.0], [1.5]]
     assert least == {core: 0.5}
 
 
 def test_a_real_core_and_where_this_thread_runs_afterwards():
     home = os.sched_getaffinity(0)
     pace = Pace(sorted(home), {})
-    assert pace() == 1.0
-    assert min(pace() for _ in range(20)) == pytest.approx(1.0, abs=0.5)
+    assert pace() == [1.0] * len(home)
+    assert min(max(pace()) for _ in range(20)) == pytest.approx(1.0, abs=0.5)
     assert os.sched_getaffinity(0) == home
-    assert Pace([], {})() == 1.0
+    assert Pace([], {})() == []
+    assert slowest([]) == unevenness([]) == 1.0
+    assert (slowest([1.2, 1.5]), unevenness([1.2, 1.5])) == (1.5, 1.25)

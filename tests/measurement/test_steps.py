@@ -42,14 +42,14 @@ def run(monkeypatch):
         # Each step looks at the clock twice.
         clock = (time for each in ends for time in (0.0, each))
         monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-        request = {"effort": asdict(effort), "traces": traces, "control": []}
+        request = {"effort": asdict(effort), "traces": traces, "placements": [{"control": []}]}
         request |= {"roots": ["step:0"], "initializer": "initializer"}
         config = tf.compat.v1.ConfigProto()
         samples, paces, made = driver.run_steps(
-            graph.as_graph_def(), request, "", config, lambda: 1.0, stages.append
+            [graph.as_graph_def()], request, "", config, list, stages.append
         )
         assert len(paces) == len(samples)
-        return samples, len(ran), len(made)
+        return [seconds for (seconds,) in samples], len(ran), len(made)
 
     run.stages = stages
     return run

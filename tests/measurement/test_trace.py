@@ -118,6 +118,6 @@ def test_gaps_by_hand():
 
 
 def test_one_slow_step_does_not_count():
-    first = Profile(1.0, np.array([[1.0, 5.0], [2.0, 0.0]]), 0.0)
-    second = Profile(1.0, np.array([[900.0, 0.0]]), 0.0)
+    first = Profile((1.0,), np.array([[1.0, 5.0], [2.0, 0.0]]), (0.0,), 1.0)
+    second = Profile((1.0,), np.array([[900.0, 0.0]]), (0.0,), 1.0)
     assert typical([first, second]).tolist() == [2.0, 0.0]

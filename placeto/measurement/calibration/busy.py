@@ -15,6 +15,7 @@ from placeto.measurement.calibration.exchange import FLOAT_BYTES, INITIALIZER, k
 from placeto.measurement.measured import Effort
 from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
+from placeto.support.arrays import Floats
 from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
@@ -53,25 +54,27 @@ class BusyExchange:
         self._runnable = kept(_graph_def(shape), shape.num_tensors, folder / f"{name}.graphdef")
         self.problem = PlacementProblem(_graph(cluster, shape), cluster, "none")
 
-    def seconds(
-        self, runtime: Runtime, source: int, consumer: int, other: int, effort: Effort
-    ) -> float:
-        """Median of a step in which `source` and `other` compute.
+    def run(self, runtime: Runtime, source: int, other: int, effort: Effort) -> Floats:
+        """Seconds of steps in which both devices compute, those of two kinds in turn.
+
+        Returns:
+            (2, num_steps) where the source keeps the tensors to itself, and where it sends them.
 
         Raises:
             PlacetoError: it cannot be run.
         """
         names = self.problem.graph.op_names
-        side = {"h": source, "t": other, "u": consumer}
-        devices = np.zeros(self.problem.num_groups, dtype=np.int64)
-        devices[self.problem.op_group] = [side[name[0]] for name in names]
-        measurement = runtime.measure(self.problem, devices, self._runnable, effort)
-        if not measurement.feasible:
+        many = np.zeros((2, self.problem.num_groups), dtype=np.int64)
+        for devices, consumer in zip(many, (source, other), strict=True):
+            side = {"h": source, "t": other, "u": consumer}
+            devices[self.problem.op_group] = [side[name[0]] for name in names]
+        both = runtime.compare(self.problem, many, self._runnable, effort)
+        if not both[0].feasible:
             raise PlacetoError(
                 f"cluster {self.problem.cluster.name!r}: a transfer beside computing cannot be "
-                f"run: {measurement.reason}"
+                f"run: {both[0].reason}"
             )
-        return measurement.step_time
+        return np.array([each.samples for each in both])
 
 
 def _products(shape: Shape) -> list[tuple[str, str]]:

@@ -92,7 +92,7 @@ def calibrate(
     kinds. The columns of kind `cpu` of a cluster `local-2` are called `local-2-cpu`.
 
     In the end each graph runs on each device again. Where that is more than 3% off what was
-    measured on the kind, the graph is measured again, three times at most.
+    measured on the kind, the graph is measured again, three times at most; all of it counts then.
 
     A channel has what transfers cost its ends, too, by size, if they cost anything; but for one
     that is multicast.
@@ -129,8 +129,8 @@ def calibrate(
                 profiles.append(profile(runtime, problems[row], runnable, number, effort, traces))
             return profiles
 
-        def seconds_again(row: int) -> list[float]:
-            return [each.step_seconds for each in profiled(row, 1, " again")]
+        def run_again(row: int) -> list[Profile]:
+            return profiled(row, 1, " again")
 
         first = [profiled(row) for row in range(len(graphs))]
         exchanges = {shape: Exchange(cluster, *shape, Path(folder)) for shape in EXCHANGES}
@@ -160,7 +160,7 @@ def calibrate(
         channels, errors = fit_channels(cluster, sample, ends_of)
         # Last, so that some time lies between.
         confirmed = [
-            confirm(device_kinds, profiles, partial(seconds_again, row), partial(profiled, row))
+            confirm(device_kinds, profiles, partial(run_again, row), partial(profiled, row))
             for row, profiles in enumerate(first)
         ]
     prefix = cluster.name.removesuffix(_SUFFIX) + "-"

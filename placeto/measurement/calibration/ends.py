@@ -14,7 +14,7 @@ from placeto.measurement.runtime import Runtime
 
 # Bytes of a tensor -> how many a step sends.
 COUNTS = {4: 16, 2**16: 16, 2**20: 16, 2**24: 4}
-_EFFORT = Effort(warm_up=3, steps=15, patience_seconds=1.5)
+_EFFORT = Effort(warm_up=3, steps=15, patience_seconds=1.0)
 _PASSES = 5
 _NOISE_SECONDS = 20e-6  # no cost is known better
 _STEP_NOISE_SECONDS = 0.3e-3
@@ -38,8 +38,8 @@ def measure_ends(runtime: Runtime, source: int, destination: int, folder: Path) 
     What they have the step take longer is what one who sends, or receives, pays for them. (What
     processor time transfers take says less: on CPUs a worker that waits for another looks again and
     again whether it is done; from run to run a tensor of 4 bytes took 2 to 300 us of it.) The
-    machine is faster at one time than at another: all is measured in several passes, and of each
-    cost the middle one is taken.
+    machine is faster at one time than at another: steps with tensors that are sent take turns with
+    steps without, and of all differences, in several passes, the middle one is taken.
 
     Args:
         runtime: whose workers run.
@@ -64,11 +64,8 @@ def measure_ends(runtime: Runtime, source: int, destination: int, folder: Path) 
     ]
 
     def cost(exchange: BusyExchange) -> float:
-        here, there = (
-            exchange.seconds(runtime, source, consumer, destination, _EFFORT)
-            for consumer in (source, destination)
-        )
-        return (there - here) / exchange.shape.num_tensors
+        here, there = exchange.run(runtime, source, destination, _EFFORT)
+        return float(np.median(there - here)) / exchange.shape.num_tensors
 
     passes = [[[cost(exchange) for exchange in both] for both in exchanges] for _ in range(_PASSES)]
     costs = np.median(passes, axis=0)
@@ -85,8 +82,10 @@ def _product_seconds(runtime: Runtime, source: int, destination: int, folder: Pa
     found = []
     for device, other in ((source, destination), (destination, source)):
         one, more = (
-            BusyExchange(runtime.cluster, Shape(1, 4, products, 0), folder).seconds(
-                runtime, device, device, other, _EFFORT
+            np.median(
+                BusyExchange(runtime.cluster, Shape(1, 4, products, 0), folder).run(
+                    runtime, device, other, _EFFORT
+                )[0]
             )
             for products in (1, 1 + count)  # before the tensor, and after it
         )

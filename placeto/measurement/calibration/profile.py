@@ -7,6 +7,7 @@ import numpy as np
 
 from placeto.heuristics.initial import all_on
 from placeto.measurement.measured import Effort
+from placeto.measurement.pace import CALM
 from placeto.measurement.runnable import Runnable
 from placeto.measurement.runtime import Runtime
 from placeto.measurement.trace import Trace, read_trace
@@ -20,17 +21,40 @@ TRIES = 3
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """A graph that ran as a whole on one device, or on several one after the other.
+    """A graph that ran as a whole on one device, once or several times.
 
     Attributes:
-        step_seconds: median of the steps that were not traced.
+        steps: of each time, the median seconds of the steps that were not traced.
         op_seconds: (num_steps, num_ops) of each traced step; see `op_seconds`.
-        gap_seconds: median time between a kernel and the next in the traced steps.
+        gaps: of each traced step, the median seconds between a kernel and the next.
+        pace: of the cores; see `Measurement`.
     """
 
-    step_seconds: float
+    steps: tuple[float, ...]
     op_seconds: Floats
-    gap_seconds: float
+    gaps: tuple[float, ...]
+    pace: float
+
+    @property
+    def step_seconds(self) -> float:
+        """Median over the times."""
+        return float(np.median(self.steps))
+
+    @property
+    def gap_seconds(self) -> float:
+        """Median over the traced steps."""
+        return float(np.median(self.gaps))
+
+    def joined(self, other: "Profile") -> "Profile":
+        """Both; if cores were slowed down during one of them alone, the other."""
+        if (self.pace <= CALM) != (other.pace <= CALM):
+            return min(self, other, key=lambda each: each.pace)
+        return Profile(
+            self.steps + other.steps,
+            np.concatenate([self.op_seconds, other.op_seconds]),
+            self.gaps + other.gaps,
+            max(self.pace, other.pace),
+        )
 
 
 def profile(
@@ -60,9 +84,10 @@ def profile(
     numbers = {op: number for number, op in enumerate(problem.graph.op_names)}
     traces = [read_trace(trace, [name]) for trace in measurement.traces]
     return Profile(
-        measurement.step_time,
+        (measurement.step_time,),
         np.stack([op_seconds(trace, numbers) for trace in traces]),
-        float(np.median([gap_seconds(trace) for trace in traces])),
+        tuple(gap_seconds(trace) for trace in traces),
+        measurement.pace,
     )
 
 
@@ -100,17 +125,18 @@ def typical(profiles: Sequence[Profile]) -> Floats:
 def confirm(
     kinds: Sequence[str],
     profiles: list[Profile],
-    run_again: Callable[[], list[float]],
+    run_again: Callable[[], list[Profile]],
     profile_again: Callable[[], list[Profile]],
 ) -> tuple[list[Profile], list[float], int]:
-    """Profiles that a second run agrees with, within `WITHIN`; the last ones after `TRIES`.
+    """Profiles that a second run agrees with, within `WITHIN`; those of all `TRIES`, after these.
 
-    A machine that does something else for a while makes every figure of that while wrong.
+    A machine that does something else for a while makes every figure of that while wrong. A second
+    run on cores that were slowed down says nothing of profiles on cores that were not.
 
     Args:
         kinds: (num_devices,) kind of each device; those of one kind are taken to be equal.
         profiles: (num_devices,) the first ones.
-        run_again: (num_devices,) seconds of a step on each.
+        run_again: (num_devices,) further ones, of a second run.
         profile_again: makes such profiles again.
 
     Returns:
@@ -120,20 +146,30 @@ def confirm(
     tries = 1
     while True:
         again = run_again()
-        if tries == TRIES or farthest(kinds, profiles, again) <= WITHIN:
-            return profiles, again, tries
-        profiles = profile_again()
+        seconds = [each.step_seconds for each in again]
+        told = [max(one.pace, other.pace) <= CALM or one.pace > CALM
+                for one, other in zip(profiles, again, strict=True)]  # fmt: skip
+        if tries == TRIES or farthest(kinds, profiles, seconds, told) <= WITHIN:
+            return profiles, seconds, tries
+        fresh = profile_again()
+        profiles = [one.joined(other) for one, other in zip(profiles, fresh, strict=True)]
         tries += 1
 
 
-def farthest(kinds: Sequence[str], profiles: Sequence[Profile], again: Sequence[float]) -> float:
+def farthest(
+    kinds: Sequence[str],
+    profiles: Sequence[Profile],
+    again: Sequence[float],
+    told: Sequence[bool],
+) -> float:
     """How far a step on any device is from the mean of those profiled on its kind, as a fraction.
 
-    All are (num_devices,); `again` is in seconds.
+    All are (num_devices,); `again` is in seconds, and counts where `told`.
     """
     steps = np.array([each.step_seconds for each in profiles])
     expected = [steps[[other == kind for other in kinds]].mean() for kind in kinds]
-    return float(np.abs(np.array(expected) / again - 1).max())
+    off = np.abs(np.array(expected) / again - 1)
+    return float(np.where(told, off, 0.0).max())
 
 
 @dataclass(frozen=True)
