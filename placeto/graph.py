@@ -24,6 +24,17 @@ VERSION = 1
 Column = list[int | float]
 
 MOST_SECONDS = 1e12  # that all ops take together: 30,000 years
+FORWARD, BACKWARD, UPDATE = range(3)  # phases
+# Column of the ops -> what it holds where it is left out, and what its numbers stay below.
+_WHOLE_COLUMNS: dict[str, tuple[int, int | None]] = {
+    "param_bytes": (0, None),
+    "temp_bytes": (0, None),
+    "colocation": (-1, None),
+    "microbatch": (-1, None),
+    "copy_of": (-1, None),
+    "phase": (FORWARD, UPDATE + 1),
+}
+_OF_PIPELINES = ("microbatch", "copy_of", "phase")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +58,10 @@ class ComputationGraph:
         temp_bytes: (num_ops,) bytes that live while the op runs.
         flops: (num_ops,) floating-point operations.
         colocation: (num_ops,) ops that share a key from 0 up must share a device; -1 for none.
+        microbatch: (num_ops,) of a pipelined step, the part of the batch that an op is of; -1 for
+            ops that belong to all.
+        copy_of: (num_ops,) the same op in microbatch 0; -1 for none.
+        phase: (num_ops,) of a pipelined step, `FORWARD`, `BACKWARD` or `UPDATE`.
         meta: anything else, as JSON (where the graph comes from, how costs were made).
         folder: that of the file it was read from; its GraphDef is looked for there.
 
@@ -67,6 +82,9 @@ class ComputationGraph:
     temp_bytes: Ints = field(default=None, kw_only=True)  # type: ignore[arg-type]
     flops: Floats = field(default=None, kw_only=True)  # type: ignore[arg-type]
     colocation: Ints = field(default=None, kw_only=True)  # type: ignore[arg-type]
+    microbatch: Ints = field(default=None, kw_only=True)  # type: ignore[arg-type]
+    copy_of: Ints = field(default=None, kw_only=True)  # type: ignore[arg-type]
+    phase: Ints = field(default=None, kw_only=True)  # type: ignore[arg-type]
     meta: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     folder: Path | None = field(default=None, kw_only=True, compare=False)
 
@@ -83,11 +101,12 @@ class ComputationGraph:
         if num_ops == 0:
             raise PlacetoError(f"{where}: has no ops")
         check_length(self.op_types, num_ops, f"{where}: ops.type", "op")
-        for column, fill in (("param_bytes", 0), ("temp_bytes", 0), ("colocation", -1)):
+        for column, (fill, end) in _WHOLE_COLUMNS.items():
             given = getattr(self, column)
             values = np.full(num_ops, fill) if given is None else given
-            lowest = -1 if column == "colocation" else 0
-            put(self, column, whole(values, num_ops, f"{where}: ops.{column}", "op", lowest))
+            most = num_ops if column == "copy_of" else end
+            what = f"{where}: ops.{column}"
+            put(self, column, whole(values, num_ops, what, "op", min(fill, 0), most))
         flops = np.zeros(num_ops) if self.flops is None else self.flops
         put(self, "flops", real(flops, num_ops, f"{where}: ops.flops"))
         if not np.isfinite(self.flops).all():
@@ -116,11 +135,24 @@ class ComputationGraph:
         put(self, "edge_tensor", tensor)
         put(self, "edge_consumer", consumer)
         _check_sums(self, where)
+        self._check_copies(where)
         if len(set(self.op_names)) != num_ops:
             seen: set[str] = set()
             twice = next(n for n in self.op_names if n in seen or seen.add(n))  # type: ignore[func-returns-value]
             raise PlacetoError(f"{where}: op name {twice!r} stands twice; names must be unique")
         self._check_acyclic(where)
+
+    def _check_copies(self, where: str) -> None:
+        copies = np.flatnonzero(self.copy_of >= 0)
+        first = self.copy_of[copies]
+        wrong = (self.microbatch[copies] < 1) | (self.microbatch[first] != 0)
+        if wrong.any():
+            op, other = copies[wrong][0], first[wrong][0]
+            raise PlacetoError(
+                f"{where}: ops.copy_of[{op}] is {other}: op {op} is of microbatch "
+                f"{self.microbatch[op]}, and op {other} of {self.microbatch[other]}; expected an "
+                "op of a microbatch from 1, and one of microbatch 0"
+            )
 
     def _check_acyclic(self, where: str) -> None:
         sources, targets = self.op_edges
@@ -167,6 +199,11 @@ class ComputationGraph:
         return len(self.edge_tensor)
 
     @cached_property
+    def num_microbatches(self) -> int:
+        """How many microbatches a pipelined step has; 1 if it is none."""
+        return max(int(self.microbatch.max()) + 1, 1)
+
+    @cached_property
     def op_edges(self) -> tuple[Ints, Ints]:
         """Producer and consumer op of every edge, two (num_edges,) arrays."""
         return self.tensor_producer[self.edge_tensor], self.edge_consumer
@@ -206,6 +243,9 @@ class OpColumns(Document):
     param_bytes: Column | None = None
     temp_bytes: Column | None = None
     colocation: Column | None = None
+    microbatch: Column | None = None
+    copy_of: Column | None = None
+    phase: Column | None = None
     flops: list[float] | None = None
 
 
@@ -264,9 +304,13 @@ def to_document(graph: ComputationGraph) -> dict[str, Any]:
 
 
 def _table(graph: ComputationGraph, kind: type[Document]) -> dict[str, list[Any]]:
-    columns = [getattr(graph, name) for name in kind.__struct_fields__]
-    lists = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
-    return dict(zip(kind.__struct_encode_fields__, lists, strict=True))
+    lists = {}
+    for name, written in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
+        column = getattr(graph, name)
+        if name in _OF_PIPELINES and (column == _WHOLE_COLUMNS[name][0]).all():
+            continue  # as it is where it is left out
+        lists[written] = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    return lists
 
 
 def from_document(document: Any, where: str, folder: Path | None = None) -> ComputationGraph:

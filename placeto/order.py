@@ -5,13 +5,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placeto.graph import ComputationGraph
+from placeto.graph import BACKWARD, FORWARD, UPDATE, ComputationGraph
 from placeto.support.arrays import Floats, Ints
 from placeto.support.dags import longest_paths
 from placeto.support.errors import PlacetoError
 
-Order = Literal["fifo", "critical-path"] | ArrayLike
+Order = Literal["fifo", "gpipe", "1f1b", "critical-path"] | ArrayLike
 
+ORDERS = ("fifo", "gpipe", "1f1b", "critical-path")
 _OF_MICROBATCHES = ("gpipe", "1f1b")
 
 
@@ -21,34 +22,55 @@ def rank_ops(graph: ComputationGraph, op_seconds: Floats, order: Order) -> Ints 
     Args:
         graph: the ops.
         op_seconds: (num_ops, num_devices) seconds, infinite where an op cannot run.
-        order: `"fifo"` (no ranks: first come, first served), `"critical-path"` (the longest path
-            from an op's start to the end of the step goes first, each op on its fastest device, as
-            in list scheduling since Graham 1966), or (num_ops,) ranks.
+        order: `"fifo"` (no ranks: first come, first served), `"gpipe"` (all microbatches forward,
+            then all backward, the first one first; Huang et al. 2019, arXiv:1811.06965), `"1f1b"`
+            (backward before forward, the first microbatch first; Narayanan et al. 2019,
+            arXiv:1806.03377), `"critical-path"` (the longest path from an op's start to the end of
+            the step goes first, each op on its fastest device, as in list scheduling since Graham
+            1966), or (num_ops,) ranks.
 
     Returns:
         (num_ops,) ranks, numbered from 0 without gaps; None for none.
 
     Raises:
-        PlacetoError: an unknown order, one of microbatches, or ranks of the wrong shape or that are
-            no numbers.
+        PlacetoError: an unknown order, one of microbatches for a graph of one, or ranks of the
+            wrong shape or that are no numbers.
     """
     if isinstance(order, str):
         if order == "fifo":
             return None
-        if order != "critical-path":
-            why = "expected fifo, critical-path, or (num_ops,) ranks"
-            if order in _OF_MICROBATCHES:
-                why = "which goes by microbatches, and the graph is of one; " + why
-            raise PlacetoError(f"graph {graph.name!r}: order is {order!r}, {why}")
-        start, inputs = graph.inputs
-        producers = graph.op_edges[0][inputs]
-        fastest = op_seconds.min(axis=1)
-        ranks = -longest_paths(graph.topological_order, fastest, start, producers)[1]
+        if order not in ORDERS:
+            raise PlacetoError(
+                f"graph {graph.name!r}: order is {order!r}, expected {', '.join(ORDERS)}, or "
+                "(num_ops,) ranks"
+            )
+        if order in _OF_MICROBATCHES:
+            ranks = _by_microbatches(graph, order)
+        else:
+            start, inputs = graph.inputs
+            producers = graph.op_edges[0][inputs]
+            fastest = op_seconds.min(axis=1)
+            ranks = -longest_paths(graph.topological_order, fastest, start, producers)[1]
     else:
         ranks = _checked(graph, order)
     numbers: Ints = np.unique(ranks, return_inverse=True)[1].reshape(-1)
     numbers.flags.writeable = False
     return numbers
+
+
+def _by_microbatches(graph: ComputationGraph, order: str) -> Ints:
+    count = graph.num_microbatches
+    if count == 1:
+        raise PlacetoError(
+            f"graph {graph.name!r}: order is {order!r}, which goes by microbatches, and the graph "
+            "is of one; expected fifo, critical-path, or (num_ops,) ranks"
+        )
+    backward_first = order == "1f1b"
+    begin = np.zeros(3, dtype=np.int64)
+    begin[[BACKWARD, FORWARD] if backward_first else [FORWARD, BACKWARD]] = [0, count + 1]
+    begin[UPDATE] = 2 * (count + 1)
+    # What belongs to all microbatches, such as reads of weights, goes before them.
+    return begin[graph.phase] + graph.microbatch + 1
 
 
 def _checked(graph: ComputationGraph, order: ArrayLike) -> Floats | Ints:

@@ -80,6 +80,28 @@ def test_optional_columns() -> None:
     assert graph.meta == {}
 
 
+def pipelined(**columns: list[int]) -> dict[str, Any]:
+    """Op 0 is in microbatch 0, op 1 its copy, op 2 an update."""
+    document = copy.deepcopy(VALID)
+    document["ops"] |= {"microbatch": [0, 1, -1], "copy_of": [-1, 0, -1], "phase": [0, 0, 2]}
+    document["ops"] |= columns
+    return document
+
+
+def test_columns_of_pipelines_are_written_where_there_is_something_in_them() -> None:
+    graph = from_document(pipelined(), "here")
+    assert graph.num_microbatches == 2
+    assert to_document(graph)["ops"].items() >= pipelined()["ops"].items()
+    assert from_document(to_document(graph), "here") == graph
+    plain = from_document(VALID, "here")
+    assert plain.num_microbatches == 1
+    assert to_document(plain)["ops"].keys() == VALID["ops"].keys()
+    assert (plain.microbatch.tolist(), plain.copy_of.tolist()) == ([-1] * 3, [-1] * 3)
+    assert plain.phase.tolist() == [0] * 3
+    phase = from_document(changed("ops.phase", [0, 1, 2]), "here")
+    assert from_document(to_document(phase), "here") == phase
+
+
 def test_edges_are_sorted_and_merged() -> None:
     document = changed("edges", {"tensor": [1, 0, 0, 1], "consumer": [2, 2, 1, 2]})
     assert from_document(document, "here") == from_document(VALID, "here")
@@ -91,7 +113,8 @@ def test_equality_sees_every_field() -> None:
         changed("name", "other"), changed("meta", {}), changed("ops.name", ["a", "b", "d"]),
         changed("ops.type", ["X", "Relu", "Relu"]), changed("ops.param_bytes", [5, 0, 0]),
         changed("ops.temp_bytes", [0, 0, 0]), changed("ops.colocation", [-1, -1, -1]),
-        changed("ops.flops", [0, 0, 0]), changed("op_seconds.k80", [1e-3, 2e-4, 1]),
+        changed("ops.flops", [0, 0, 0]), changed("ops.phase", [0, 1, 0]),
+        changed("ops.microbatch", [0, 0, 0]), changed("op_seconds.k80", [1e-3, 2e-4, 1]),
         changed("tensors.producer", [0, 0]), changed("tensors.bytes", [1024, 1]),
         changed("edges", {"tensor": [0, 1], "consumer": [1, 2]}),
     ]  # fmt: skip
@@ -132,6 +155,10 @@ def test_topological_order(graph: ComputationGraph) -> None:
         (changed("ops.param_bytes", [0, True, 0]), "ops.param_bytes[1]: expected a number, found"),
         (changed("ops.param_bytes", [2**61, 2**61, 2**61]), "bytes exceed 2**62 in all"),
         (changed("ops.colocation", [0, -2, 0]), "ops.colocation[1] is -2, must be at least -1"),
+        (pipelined(phase=[0, 3, 0]), "ops.phase[1] is 3, but ids go from 0 to 2"),
+        (pipelined(copy_of=[-1, 3, -1]), "ops.copy_of[1] is 3, but ids go from 0 to 2"),
+        (pipelined(copy_of=[-1, 2, -1]), "op 1 is of microbatch 1, and op 2 of -1; expected an op"),
+        (pipelined(copy_of=[1, -1, -1]), "ops.copy_of[0] is 1: op 0 is of microbatch 0"),
         (changed("tensors.producer", [0, 3]), "tensors.producer[1] is 3, but ids go from 0 to 2"),
         (changed("edges.consumer", [1, 2]), "edges.consumer has 2 values, expected 3, one per"),
         (changed("edges.consumer", [1, 0, 2]), "has a cycle: a -> a"),

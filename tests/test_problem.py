@@ -105,10 +105,28 @@ def test_the_critical_path_is_over_the_fastest_devices() -> None:
     assert ranks.tolist() == [0, 1]
 
 
+def test_orders_of_microbatches() -> None:
+    # A read of weights, two microbatches forward and backward, an update.
+    graph = make_graph(dict.fromkeys(["read", "f0", "b0", "f1", "b1", "update"], 1.0))
+    graph = replace(
+        graph, microbatch=[-1, 0, 0, 1, 1, -1], copy_of=[-1, -1, -1, 1, 2, -1],
+        phase=[0, 0, 1, 0, 1, 2],
+    )  # fmt: skip
+
+    def first_to_last(order: str) -> list[str]:
+        ranks = PlacementProblem(graph, make_cluster(2), "none", order=order).ranks
+        assert ranks is not None
+        assert sorted(ranks.tolist()) == [*range(6)]
+        return [graph.op_names[op] for op in np.argsort(ranks)]
+
+    assert first_to_last("gpipe") == ["read", "f0", "f1", "b0", "b1", "update"]
+    assert first_to_last("1f1b") == ["b0", "b1", "read", "f0", "f1", "update"]
+
+
 @pytest.mark.parametrize(
     ("order", "message"),
     [
-        ("random", "order is 'random', expected fifo, critical-path, or (num_ops,) ranks"),
+        ("random", "order is 'random', expected fifo, gpipe, 1f1b, critical-path, or (num"),
         ("1f1b", "order is '1f1b', which goes by microbatches, and the graph is of one; expected"),
         ("gpipe", "order is 'gpipe', which goes by microbatches"),
         ([1, 2, 3], "order has shape (3,), expected (4,): one rank an op"),

@@ -9,6 +9,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from placeto.cluster import Cluster, load_cluster
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
+from placeto.placers.ordering import ordered
 from placeto.placers.registry import find_config, find_placer
 from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
@@ -24,6 +25,7 @@ TablesJson = Annotated[bool, arg(help="Print one JSON document instead of tables
 Graph = Positional[Annotated[str, arg(help=GRAPH_HELP)]]
 PlacementFile = Annotated[str, arg(help="A placement file, as `placeto place -o` writes it.")]
 Order = Literal["fifo", "none"]
+AnyOrder = Literal["fifo", "gpipe", "1f1b", "critical-path", "none"]
 File = Annotated[str | None, arg(metavar="FILE")]
 Timeline = Annotated[File, arg(help="Timeline to write, for ui.perfetto.dev.")]
 OutputFile = Annotated[File, arg(aliases=["-o"])]
@@ -44,23 +46,32 @@ class ProblemArguments:
 
     Attributes:
         pin: Keep a group, given by its number or by one of its ops, on a device.
+        order: Which of a device's ready ops goes first: the one that was ready first (fifo), all
+            microbatches forward, then all backward (gpipe), backward before forward (1f1b), or what
+            the longest path leads from (critical-path). By default fifo for a step of one
+            microbatch, else what suits best. What is run keeps the order, but for none: that is
+            the runtime's own, simulated as fifo.
     """
 
     cluster: ClusterName
     grouping: GroupingText = "auto"
     pin: Pins = ()
+    order: AnyOrder | None = None
 
     def problem(self, graph: ComputationGraph, cluster: Cluster) -> PlacementProblem:
         """The problem of placing a graph on the cluster.
 
         Raises:
-            PlacetoError: an unknown grouping, a pin that makes no sense or cannot be obeyed.
+            PlacetoError: an unknown grouping, a pin that makes no sense or cannot be obeyed, an
+                order of microbatches for a step of one.
         """
-        problem = PlacementProblem(graph, cluster, parse_grouping(self.grouping))
-        if not self.pin:
-            return problem
-        # The groups of the pinned ops are known only by now; grouping again would be slow.
-        return replace(problem, grouping=problem.op_group, pins=parse_pins(self.pin, problem))
+        order = "fifo" if self.order in (None, "none") else self.order
+        problem = PlacementProblem(graph, cluster, parse_grouping(self.grouping), order=order)
+        if self.pin:
+            # The groups of the pinned ops are known only by now; grouping again would be slow.
+            pins = parse_pins(self.pin, problem)
+            problem = replace(problem, grouping=problem.op_group, pins=pins)
+        return problem if self.order is not None else ordered(problem)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,6 @@ from placeto.cli.arguments import (
     File,
     Graph,
     Json,
-    Order,
     OutputFile,
     ProblemArguments,
     Settings,
@@ -33,6 +32,7 @@ from placeto.models.agents import find_agent
 from placeto.models.stored import read_policy
 from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
+from placeto.placement.placed_graph import ORDERED, UNORDERED
 from placeto.placers import place
 from placeto.placers.measured import LEAST_RUNS, place_measured
 from placeto.placers.registry import find_placer, with_policy
@@ -82,8 +82,6 @@ class Place(ProblemArguments):
             keep the fastest. Searches and runs take turns: each search has op times and transfers
             corrected by the runs before. The best single device is among those that are run.
         measure_seconds: With --measure: no run begins when all runs have taken so many seconds.
-        order: With --measure: fifo keeps the ops of each device in the simulated order, none leaves
-            it to the runtime.
     """
 
     graph: Graph
@@ -98,7 +96,6 @@ class Place(ProblemArguments):
     report: File = None
     measure: Annotated[tuple[int, ...] | None, arg(metavar="[N]")] = None
     measure_seconds: float = math.inf
-    order: Order = "fifo"
     json: Json = False
 
 
@@ -211,7 +208,8 @@ def _prepare(arguments: Place, problem: PlacementProblem) -> tuple[Runtime, Runn
         raise PlacetoError(
             f"--measure-seconds {arguments.measure_seconds:g}: expected a number above 0"
         )
-    runtime = Runtime(problem.cluster, RuntimeSettings(order=arguments.order))
+    order = UNORDERED if arguments.order == UNORDERED else ORDERED
+    runtime = Runtime(problem.cluster, RuntimeSettings(order))
     with progress(f"measuring {problem.graph.name}") as report:
         report("finding its GraphDef")
         runnable = find_runnable(problem.graph)

@@ -13,6 +13,7 @@ from placeto.extraction.functional import functional_work
 from placeto.extraction.grappler import optimized
 from placeto.extraction.initializers import INITIALIZER, with_initializers
 from placeto.extraction.loaders import load_step
+from placeto.extraction.microbatches import microbatch_columns
 from placeto.extraction.op_kinds import COMPUTE_OPS, CONVOLUTIONS, FREE_OPS, WRITES, gpu_can_run
 from placeto.extraction.result import Extraction, some, tensor_columns
 from placeto.extraction.source import Source
@@ -44,7 +45,7 @@ def extract_step(source: Source, kind: str, optimize: bool, say: Progress) -> Ex
     nodes = step.graph_def.node
     say(f"inferring the sizes of the outputs of {len(nodes)} ops")
     sizes, unknown = output_bytes(step)
-    warnings = []
+    warnings = list(step.warnings)
     if unknown:
         warnings.append(
             f"{len(unknown)} outputs of unknown size, each unknown dimension counted as 1: "
@@ -87,6 +88,7 @@ def extract_step(source: Source, kind: str, optimize: bool, say: Progress) -> Ex
         temp_bytes=work.temp_bytes,
         flops=work.flops,
         colocation=colocation_keys(step.graph_def, taken),
+        **(microbatch_columns([node.name for node in nodes], step.phases) if step.phases else {}),
         meta={
             "source": source.text,
             "kind": "sequence" if CONVOLUTIONS.isdisjoint(types) else "vision",

@@ -17,6 +17,7 @@ from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.python.framework import op_def_registry
 
 from placeto.extraction.initializers import INITIALIZER
+from placeto.extraction.microbatches import BY_MICROBATCH, checked, differentiated
 from placeto.extraction.op_kinds import NOT_SINKS
 from placeto.extraction.source import Source, take_options, unknown
 from placeto.extraction.step import TrainingStep, op_of
@@ -26,7 +27,13 @@ from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes
 from placeto.zoo.models import KERAS_MODELS, STEPS
 
-STEP_OPTIONS = {"batch": 32, "optimizer": "momentum", "learning_rate": 0.01, "loss": "auto"}
+STEP_OPTIONS = {
+    "batch": 32,
+    "optimizer": "momentum",
+    "learning_rate": 0.01,
+    "loss": "auto",
+    "microbatches": 1,
+}
 _OPTIMIZERS = {
     "sgd": keras.optimizers.SGD,
     "momentum": partial(keras.optimizers.SGD, momentum=0.9),
@@ -131,9 +138,10 @@ def _keras_step(model: Any, name: str, options: Mapping[str, Any]) -> TrainingSt
     Raises:
         PlacetoError: a bad option, or an input with an unknown dimension beside the batch.
     """
-    batch = options["batch"]
+    batch, count = options["batch"], options["microbatches"]
     if batch < 1:
         raise PlacetoError(f"{name}: batch={batch} must be at least 1")
+    examples = checked(name, batch, count)
     choice = options["optimizer"]
     if choice not in _OPTIMIZERS:
         raise unknown(name, f"optimizer={choice} is unknown", "optimizers", _OPTIMIZERS)
@@ -146,34 +154,45 @@ def _keras_step(model: Any, name: str, options: Mapping[str, Any]) -> TrainingSt
                 f"{name}: input {tensor.name!r} has shape {tuple(tensor.shape)}; every dimension "
                 "but the batch must be known"
             )
-        inputs.append(tf.TensorSpec([batch, *tensor.shape[1:]], tensor.dtype, tensor.name))
+        inputs.append(tf.TensorSpec([examples, *tensor.shape[1:]], tensor.dtype, tensor.name))
     if options["loss"] not in _LOSSES:
         raise unknown(name, f"loss={options['loss']} is unknown", "losses", _LOSSES)
     losses = [_loss(tensor, options["loss"]) for tensor in model.outputs]
     labels = [
-        tf.TensorSpec([batch, *shape], dtype, f"label_{number}")
+        tf.TensorSpec([examples, *shape], dtype, f"label_{number}")
         for number, (_, shape, dtype) in enumerate(losses)
     ]
     # A Sequential model is one in an inner model.
     structure = (getattr(model, "_functional", None) or model)._inputs_struct
 
-    def step(inputs: Any, labels: Any) -> Any:
-        with tf.GradientTape() as tape:
-            given = keras.tree.pack_sequence_as(structure, inputs)
-            outputs = keras.tree.flatten(model(given, training=True))
-            parts = [
-                loss(label, output)
-                for (loss, _, _), label, output in zip(losses, labels, outputs, strict=True)
-            ]
-            parts += model.losses
-            total = tf.add_n(parts) if len(parts) > 1 else parts[0]
-        gradients = tape.gradient(total, model.trainable_variables)
+    def loss(inputs: Any, labels: Any) -> Any:
+        given = keras.tree.pack_sequence_as(structure, inputs)
+        outputs = keras.tree.flatten(model(given, training=True))
+        parts = [
+            loss(label, output)
+            for (loss, _, _), label, output in zip(losses, labels, outputs, strict=True)
+        ]
+        parts += model.losses
+        return tf.add_n(parts) if len(parts) > 1 else parts[0]
+
+    def step(*examples: Any) -> Any:
+        each = [partial(loss, *both) for both in examples]
+        total, gradients = differentiated(each, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return total
 
-    traced = tf.function(step, autograph=False).get_concrete_function(inputs, labels)
+    given = [(inputs, labels)] * count
+    traced = tf.function(step, autograph=False).get_concrete_function(*given)
     variables = [*model.variables, *optimizer.variables]
-    return training_step(traced, name, {id(each.value.handle): each.path for each in variables})
+    made = training_step(traced, name, {id(each.value.handle): each.path for each in variables})
+    normalized = any(isinstance(each, keras.layers.BatchNormalization) for each in _layers(model))
+    return replace(made, warnings=(BY_MICROBATCH,)) if count > 1 and normalized else made
+
+
+def _layers(model: Any) -> list[Any]:
+    """A model's layers, those of models within it, too."""
+    inner = [layer for layer in model.layers if isinstance(layer, keras.Model)]
+    return [*model.layers, *(layer for each in inner for layer in _layers(each))]
 
 
 def _loss(output: Any, choice: str) -> tuple[Any, tuple[int, ...], str]:

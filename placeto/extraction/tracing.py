@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.python.ops import handle_data_util
 
+from placeto.extraction.microbatches import named, sections_of
 from placeto.extraction.op_kinds import NOT_TARGETS
 from placeto.extraction.result import unique
 from placeto.extraction.step import TrainingStep, op_of, renamed, summarized
@@ -64,11 +65,16 @@ def training_step(
             # of them, the sum's name says which layer it belongs to.
             scope = op_of(node.input[0]).rpartition("/")[0]
             rename[node.name] = node.name = unique(f"{scope}/{node.name}", taken)
+    phases: dict[str, int] = {}
+    if sections := sections_of(graph):
+        shared = {node.name for node in replaced.values()}
+        names, phases = named(graph_def, sections, shared)
+        rename = {**names, **{old: names.get(new, new) for old, new in rename.items()}}
     fetches = [_fetch(output, rename) for output in graph.outputs]
     # control_outputs come in no fixed order; the operations of a graph come as they were traced.
     must_run = {operation.name for operation in graph.control_outputs}
     targets = [
-        operation.name
+        rename.get(operation.name, operation.name)
         for operation in graph.get_operations()
         if operation.name in must_run and operation.type not in NOT_TARGETS
     ]
@@ -76,7 +82,7 @@ def training_step(
         raise PlacetoError(
             f"{name}: the traced function returns nothing and changes no variable; return the loss"
         )
-    return TrainingStep(name, graph_def, tuple(fetches), tuple(targets), initial)
+    return TrainingStep(name, graph_def, tuple(fetches), tuple(targets), initial, phases=phases)
 
 
 def _captured(outer: Any, inner: Any, name: str, taken: dict[str, int]) -> tuple[NodeDef, Any]:

@@ -13,14 +13,17 @@ GRADIENT_SCOPES = ("gradient_tape/", "gradients/")
 
 
 def required_groups(graph: ComputationGraph) -> Ints:
-    """(num_ops,) groups of ops that must share a device, numbered by their first op."""
-    return numbered(_same_key(graph))
+    """(num_ops,) groups of ops that must share a device, numbered by their first op.
+
+    Copies of an op in several microbatches need not, and do: weights are where they are read.
+    """
+    return numbered(roots(_same_key(graph)))
 
 
 def colocation_groups(graph: ComputationGraph) -> Ints:
     """Groups by the co-location rules of ColocRL (Mirhoseini et al. 2017, arXiv:1706.04972).
 
-    Joined are: ops with the same `colocation` key; an op of a gradient scope
+    Joined are: ops with the same `colocation` key; copies of an op; an op of a gradient scope
     (`gradient_tape/dense/MatMul/…`) with the forward op that the scope names, or else with the
     first op of the scope; and an op with the only op that consumes anything of it. The last rule
     would join a whole network through its chain of sole consumers; it therefore joins two groups
@@ -37,10 +40,11 @@ def colocation_groups(graph: ComputationGraph) -> Ints:
 
 
 def _same_key(graph: ComputationGraph) -> Ints:
-    """Disjoint sets of the ops that have the same `colocation` key."""
+    """Disjoint sets of ops that have the same `colocation` key, and of copies of one op."""
     parent = np.arange(graph.num_ops)
-    ops, first = equal_keys(graph.colocation)
-    parent[ops] = first
+    join_pairs(parent, *equal_keys(graph.colocation))
+    copies = np.flatnonzero(graph.copy_of >= 0)
+    join_pairs(parent, copies, graph.copy_of[copies])
     return parent
 
 
@@ -61,7 +65,10 @@ def _gradients(graph: ComputationGraph) -> tuple[Ints, Ints]:
     for op, name in enumerate(graph.op_names):
         for scope in GRADIENT_SCOPES:
             if scope in name:
-                scopes.append((op, name[name.index(scope) + len(scope) :]))
+                # Forward ops of a microbatch stand in its scope.
+                begin = f"microbatch{graph.microbatch[op]}/"
+                before = begin if name.startswith(begin) else ""
+                scopes.append((op, before + name[name.index(scope) + len(scope) :]))
                 break
         else:
             end = name.rfind("/")

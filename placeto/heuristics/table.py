@@ -12,6 +12,7 @@ from placeto.heuristics.heft import heterogeneous_earliest_finish
 from placeto.heuristics.initial import expert_placement, random_placement, single_devices
 from placeto.heuristics.metis import partitioned
 from placeto.heuristics.scotch import mapped_everywhere, mapped_without_cpus
+from placeto.heuristics.stages import balanced_stages
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable
@@ -79,11 +80,13 @@ def _m_sct(problem: PlacementProblem, _: object, seconds: float, say: Progress) 
 
 _EXPERT = "blocks for vision models, layers for sequence models"
 _MINCUT = "Scotch's static mapping onto all but the CPUs"
+_STAGES = "contiguous layers, balanced by dynamic programming (PipeDream)"
 HEURISTICS = {
     "single": Heuristic("the best single device", _one(single_devices), repaired=False),
     "cpu": Heuristic("the best device of kind cpu", _cpus, repaired=False),
     "random": Heuristic("the best of 100 random placements", _random, repaired=False),
     "expert": Heuristic(_EXPERT, _one(expert_placement), repaired=False),
+    "stages": Heuristic(_STAGES, lambda problem, *_: balanced_stages(problem)),
     "scotch": Heuristic("Scotch's static mapping onto all devices", _drawn(mapped_everywhere)),
     "mincut": Heuristic(_MINCUT, _drawn(mapped_without_cpus)),
     "metis": Heuristic("partitioning by METIS, a part for each device", _drawn(partitioned)),

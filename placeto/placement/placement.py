@@ -1,7 +1,7 @@
 """Placements: groups to devices, as files and as maps that a framework can use."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -124,6 +124,7 @@ class Placement:
 
     def save(self, path: str | Path) -> None:
         """Writes a placement file (`.json` or `.json.gz`)."""
+        order = self.problem.order
         write_json(
             path,
             {
@@ -136,6 +137,7 @@ class Placement:
                 "settings": dict(self.settings),
                 "step_time": self.step_time if np.isfinite(self.step_time) else None,
                 "feasible": self.feasible,
+                "order": order if isinstance(order, str) else np.asarray(order).tolist(),
                 "placement": self.device_names(),
                 "op_group": self.problem.op_group.tolist(),
                 "op_devices": self.op_devices(),
@@ -149,6 +151,7 @@ class PlacementDocument(Document, kw_only=True):
     Attributes:
         graph: the name of the graph that it places.
         op_group: the group of each op; null for each op by itself.
+        order: see `placeto.order.rank_ops`.
         op_devices: op -> device, by name or number.
     """
 
@@ -156,6 +159,7 @@ class PlacementDocument(Document, kw_only=True):
     version: int = VERSION
     graph: str | None = None
     op_group: list[int] | None = None
+    order: str | list[float] = "fifo"
     op_devices: dict[str, str | int]
 
 
@@ -168,7 +172,7 @@ def load_placement(
     grouping of the same ops, or by hand with nothing but `op_devices`.
 
     Returns:
-        The problem with the file's grouping, and (num_groups,) devices.
+        The problem with the file's grouping and order, and (num_groups,) devices.
 
     Raises:
         PlacetoError: not a placement file, or ops or devices that do not match.
@@ -195,6 +199,10 @@ def load_placement(
         problem = PlacementProblem(graph, cluster, grouping)
     except ValueError as error:
         raise PlacetoError(f"{path}: op_group: {error}") from error
+    try:
+        problem = replace(problem, grouping=problem.op_group, order=document.order)
+    except ValueError as error:
+        raise PlacetoError(f"{path}: {error}") from error
     devices = np.zeros(problem.num_groups, dtype=np.int64)
     devices[problem.op_group] = device
     if (wrong := devices[problem.op_group] != device).any():

@@ -129,7 +129,8 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
     """A placement of the problem of `base` as JSON; its grouping as it was asked for.
 
     Returns:
-        The keys of `placeto place --json` in the design, and: `grouping`, `num_groups`, `ratio`
+        The keys of `placeto place --json` in the design, and: `grouping`, `num_groups`, `order`
+        (its name, or `ranks`), `ratio`
         (step time over that of the best single device), `gap` (step time over the lower bound: at
         most so many times the optimum; null unless feasible), `infeasibility` (why no placement
         fits in memory, or null), `single_device_feasible`, `devices` (names), `memory_limit`
@@ -144,6 +145,7 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
         "method": placement.method,
         "grouping": grouping,
         "num_groups": problem.num_groups,
+        "order": problem.order if isinstance(problem.order, str) else "ranks",
         "step_time": seconds(placement.step_time),
         "single_device_step_time": seconds(base.single.step_time),
         "single_device_feasible": base.single.feasible,

@@ -11,6 +11,7 @@ from placeto.search.incumbent import Incumbent
 from placeto.support.arrays import Bools, Floats, Ints
 
 STARTS = ("single", "expert", "etf", "heft")
+STARTS_OF_PIPELINES = ("single", "expert", "stages", "etf", "heft")
 MAX_ROUNDS = 50
 MAX_MOVES = 300
 MAX_TRIED = 64  # moves in one round of trials
@@ -40,7 +41,8 @@ def offer_starts(
     Returns:
         Whether any of the budget is left; not if so many placements, if limited, were simulated.
     """
-    for name in STARTS:
+    pipelined = incumbent.problem.graph.num_microbatches > 1
+    for name in STARTS_OF_PIPELINES if pipelined else STARTS:
         incumbent.part = name
         offer_heuristic(incumbent, rng, name)
         if incumbent.share_spent(max_evaluations) >= 1 or incumbent.expired:

@@ -27,6 +27,7 @@ def enas_cnn(
     optimizer: str = "sgd",
     learning_rate: float = 0.05,
     clip: float = 5.0,
+    microbatches: int = 1,
 ) -> Any:
     """The training step of a network of convolutional cells, one normal and one reduction cell.
 
@@ -80,7 +81,7 @@ def enas_cnn(
             return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, guesses))
 
     inputs = [images, tf.TensorSpec((batch,), tf.int32, "labels")]
-    return training_function(loss, variables, inputs, optimizer, learning_rate, clip)
+    return training_function(loss, variables, inputs, optimizer, learning_rate, clip, microbatches)
 
 
 class _Layers:

@@ -28,6 +28,7 @@ def enas_rnn(
     optimizer: str = "sgd",
     learning_rate: float = 1.0,
     clip: float = 0.25,
+    microbatches: int = 1,
 ) -> Any:
     """The training step of a language model of one recurrent cell.
 
@@ -70,7 +71,7 @@ def enas_rnn(
         return mean_loss(losses, batch * length)
 
     inputs = [tf.TensorSpec((batch, length + 1), tf.int32, "words")]
-    return training_function(loss, variables, inputs, optimizer, learning_rate, clip)
+    return training_function(loss, variables, inputs, optimizer, learning_rate, clip, microbatches)
 
 
 def _stepped(

@@ -19,6 +19,7 @@ def nmt(
     optimizer: str = "sgd",
     learning_rate: float = 0.5,
     clip: float = 5.0,
+    microbatches: int = 1,
 ) -> Any:
     """The training step of an attention model like GNMT.
 
@@ -80,7 +81,7 @@ def nmt(
         tf.TensorSpec((batch, length), tf.int32, "source"),
         tf.TensorSpec((batch, length + 1), tf.int32, "target"),
     ]
-    return training_function(loss, variables, inputs, optimizer, learning_rate, clip)
+    return training_function(loss, variables, inputs, optimizer, learning_rate, clip, microbatches)
 
 
 def _shapes(layers: int, hidden: int, vocabulary: int) -> Shapes:

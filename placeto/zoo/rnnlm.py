@@ -19,6 +19,7 @@ def rnnlm(
     optimizer: str = "sgd",
     learning_rate: float = 1.0,
     clip: float = 10.0,
+    microbatches: int = 1,
 ) -> Any:
     """The training step of a language model of stacked LSTM layers.
 
@@ -59,4 +60,4 @@ def rnnlm(
         return mean_loss(losses, batch * length)
 
     inputs = [tf.TensorSpec((batch, length + 1), tf.int32, "words")]
-    return training_function(loss, variables, inputs, optimizer, learning_rate, clip)
+    return training_function(loss, variables, inputs, optimizer, learning_rate, clip, microbatches)

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec
 
 import tensorflow as tf
 
+from placeto.extraction.microbatches import checked, differentiated
 from placeto.support.errors import PlacetoError
 
 Shapes = dict[str, tuple[int, ...]]
@@ -19,20 +20,25 @@ _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 
 
 def sizes_checked(build: Callable[_Parameters, Any]) -> Callable[_Parameters, Any]:
-    """A model that refuses a size below 1; sizes are its whole numbers by default, but a seed."""
+    """A model that refuses a size below 1; sizes are its whole numbers by default, but a seed.
+
+    Of a model of several microbatches, `batch` is what they have together; it is built for one.
+    """
     signature = inspect.signature(build)
 
     @functools.wraps(build)
-    def checked(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Any:
+    def built(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Any:
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
         for name, parameter in signature.parameters.items():
             value = given.arguments[name]
             if isinstance(parameter.default, int) and name != "seed" and value < 1:
                 raise PlacetoError(f"{build.__name__}: {name}={value} must be at least 1")
-        return build(*args, **kwargs)
+        if count := given.arguments.get("microbatches"):
+            given.arguments["batch"] = checked(build.__name__, given.arguments["batch"], count)
+        return build(*given.args, **given.kwargs)
 
-    return checked
+    return built
 
 
 def uniform_variables(shapes: Mapping[str, tuple[int, ...]], limit: float) -> dict[str, Any]:
@@ -60,19 +66,21 @@ def training_function(
     optimizer: str,
     learning_rate: float,
     clip: float,
+    microbatches: int = 1,
 ) -> Any:
     """Traces one step of training: the loss, its gradients, their clipping, the update.
 
     Args:
-        loss: called with a tensor for each of `inputs`; returns a scalar.
+        loss: called with a tensor for each of `inputs`; returns a mean over their examples.
         variables: name -> variable, all of which the loss depends on.
-        inputs: `tf.TensorSpec`s with names.
+        inputs: `tf.TensorSpec`s with names, of one microbatch.
         optimizer: `sgd`, or `adam` (Kingma and Ba 2014, arXiv:1412.6980).
         learning_rate: step size.
         clip: largest global norm of the gradients; 0 for no limit.
+        microbatches: how many parts the batch comes in, one update for all.
 
     Returns:
-        A ConcreteFunction of the inputs, which returns the loss.
+        A ConcreteFunction of the inputs of each microbatch, which returns the mean loss.
 
     Raises:
         PlacetoError: an unknown optimizer.
@@ -83,16 +91,17 @@ def training_function(
     update = optimizers[optimizer](variables, learning_rate)
 
     def step(*tensors: Any) -> Any:
-        with tf.GradientTape() as tape:
-            value = loss(*tensors)
-        gradients = tape.gradient(value, list(variables.values()))
+        parts = (tensors[at : at + len(inputs)] for at in range(0, len(tensors), len(inputs)))
+        each = [functools.partial(loss, *part) for part in parts]
+        value, gradients = differentiated(each, list(variables.values()))
         if clip > 0:
             with tf.name_scope("clip/"):
                 gradients, _ = tf.clip_by_global_norm(gradients, clip)
         update(gradients)
         return value
 
-    return tf.function(step, autograph=False).get_concrete_function(*inputs)
+    given = list(inputs) * microbatches
+    return tf.function(step, autograph=False).get_concrete_function(*given)
 
 
 def _descent(variables: dict[str, Any], learning_rate: float) -> Update:

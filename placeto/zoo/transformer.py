@@ -24,6 +24,7 @@ def transformer(
     optimizer: str = "adam",
     learning_rate: float = 1e-4,
     clip: float = 1.0,
+    microbatches: int = 1,
 ) -> Any:
     """The training step of a BERT-like encoder on masked words.
 
@@ -106,7 +107,7 @@ def transformer(
 
     inputs = [tf.TensorSpec((batch, length), tf.int32, name) for name in ("words", "segments")]
     inputs += [tf.TensorSpec((batch, masked), tf.int32, name) for name in ("positions", "wanted")]
-    return training_function(loss, variables, inputs, optimizer, learning_rate, clip)
+    return training_function(loss, variables, inputs, optimizer, learning_rate, clip, microbatches)
 
 
 def _shapes(layers: int, hidden: int, vocabulary: int) -> Shapes:

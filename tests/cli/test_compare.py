@@ -19,7 +19,7 @@ def test_all_placers_that_apply_in_one_table(placeto):
     result = placeto("compare", *FORK, "--json")
     assert result.status == 0
     rows = result.document["rows"]
-    heuristics = ["scotch", "mincut", "metis", "etf", "heft", "m-topo", "m-etf", "m-sct"]
+    heuristics = ["stages", "scotch", "mincut", "metis", "etf", "heft", "m-topo", "m-etf", "m-sct"]
     assert [row["method"] for row in rows] == ["single", "random", "expert", *heuristics]
     assert "cpu is left out: cluster 'by hand' has no device of kind cpu" in result.err
     by_method = {row["method"]: row for row in rows}

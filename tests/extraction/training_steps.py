@@ -101,3 +101,12 @@ def dataset() -> Any:
         return next(iter(numbers))
 
     return step.get_concrete_function()
+
+
+def normalized() -> Any:
+    """A model within a model has a batch normalization."""
+    import keras
+
+    inner = keras.Sequential([keras.layers.Dense(4), keras.layers.BatchNormalization()])
+    inputs = keras.Input((6,), name="inputs")
+    return keras.Model(inputs, keras.layers.Dense(1)(inner(inputs)))

@@ -14,7 +14,9 @@ from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import pinned, problems
 
 METHODS = [placer.name for placer in PLACERS.values() if not placer.anytime]
-WITH_MEMORY = ["scotch", "mincut", "metis", "etf", "heft", "m-topo", "m-etf", "m-sct"]
+WITH_MEMORY = [
+    "stages", "scotch", "mincut", "metis", "etf", "heft", "m-topo", "m-etf", "m-sct",
+]  # fmt: skip
 WITHOUT_CPU = [method for method in METHODS if method != "cpu"]
 CHAIN = make_graph({"a": 1.0, "b": 2.0, "c": 1.0}, [("a", 4, ["b"]), ("b", 4, ["c"])])
 

@@ -1,0 +1,163 @@
+"""Contiguous stages of layers, balanced by dynamic programming.
+
+Layers are cut into one stretch a device so that the busiest device or link is as little busy as can
+be: a pipeline of many microbatches takes that long for each (Narayanan et al. 2019,
+arXiv:1806.03377; Tarnawski et al. 2020, arXiv:2006.16423).
+"""
+
+import functools
+from collections.abc import Iterator, Sequence
+from itertools import islice, permutations
+
+import numpy as np
+from scipy.stats import rankdata
+
+from placeto.cluster import EndCost
+from placeto.heuristics.initial import all_on
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Floats, Ints
+from placeto.support.dags import levels
+from placeto.support.errors import NotApplicable
+
+_MOST_ORDERS = 24
+_MOST_GROUPS = 4000
+_NEAR = (1, 2, 3, 5, 8, 13, 21, 34)  # groups by which a cut is moved
+
+
+def layer_position(problem: PlacementProblem) -> Ints:
+    """(num_groups,) how deep in the model each group is, ranks from 0, from the step's nearer end.
+
+    A forward op and its gradient are about as deep.
+    """
+    count, edges = problem.graph.num_ops, problem.graph.op_edges
+    depth = np.minimum(levels(count, *edges), levels(count, *reversed(edges)))
+    # Half of a group's work is before and half behind its depth; a group may have both passes.
+    weight = np.where(np.isfinite(problem.op_seconds), problem.op_seconds, 0).max(axis=1) + 1e-9
+    work, total = (np.bincount(problem.op_group, each) for each in (weight * depth, weight))
+    return np.asarray(rankdata(work / total, method="ordinal")) - 1
+
+
+def balanced_stages(problem: PlacementProblem) -> Iterator[Ints]:
+    """Batches of (n, num_groups) placements: of each number of stages the best cuts, and near ones.
+
+    The devices take stages in the orders in which they may stand, as far as these are few. What the
+    groups of all microbatches take counts, and what all of their tensors do.
+
+    Raises:
+        NotApplicable: there are too many groups for a table of all pairs.
+    """
+    if problem.num_groups > _MOST_GROUPS:
+        raise NotApplicable(
+            f"stages needs at most {_MOST_GROUPS:,} groups, and there are {problem.num_groups:,}"
+        )
+    chain = _Chain(problem)
+    orders = list(islice(permutations(range(problem.num_devices)), _MOST_ORDERS))
+    for count in range(1, problem.num_devices + 1):
+        found = []
+        for order in dict.fromkeys(order[:count] for order in orders):
+            load, cuts = chain.cuts(order)
+            found.append((load, order, cuts))
+        _, order, cuts = min(found, key=lambda each: each[:2])
+        yield chain.placed(np.concatenate([cuts[None], chain.near(cuts)]), order)
+
+
+class _Chain:
+    """Groups in a row, what they take on each device, and what crosses each cut of the row."""
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self.problem, self.position = problem, layer_position(problem)
+        seconds = np.where(problem.allowed, problem.group_seconds, 0.0)  # see `all_on` for the rest
+        order = np.argsort(self.position)
+        # (num_groups + 1, num_devices) of the groups before each cut.
+        self.before: Floats = np.concatenate(
+            [np.zeros((1, problem.num_devices)), np.cumsum(seconds[order], axis=0)]
+        )
+        graph = problem.graph
+        consumers = self.position[problem.op_group[graph.edge_consumer]]
+        producer = self.position[problem.op_group[graph.tensor_producer]]
+        last, first = producer.copy(), producer.copy()
+        np.maximum.at(last, graph.edge_tensor, consumers)
+        np.minimum.at(first, graph.edge_tensor, consumers)
+        # Of tensors that go on, and of those that come back: from which cut to which.
+        self.spans = (producer, last), (first, producer)
+
+    def crossing(self, seconds: Floats, way: int) -> Floats:
+        """(num_groups + 1,) what all tensors that cross each cut take, on (0) or back (1).
+
+        `seconds` is (num_tensors,) what each takes.
+        """
+        low, high = self.spans[way]
+        total = np.zeros(self.problem.num_groups + 2)
+        np.add.at(total, low + 1, seconds)
+        np.add.at(total, high + 1, -seconds)
+        return np.cumsum(total)[:-1]
+
+    @functools.cache  # noqa: B019 (a chain lives for one call)
+    def boundary(self, left: int, right: int) -> tuple[Floats, Floats, Floats]:
+        """(num_groups + 1,) what a cut costs the device before it, the one behind, and the wire."""
+        arrays, sizes = self.problem.arrays, self.problem.graph.tensor_bytes
+        before, behind, wire = np.zeros((3, self.problem.num_groups + 1))
+        for way, (source, target) in enumerate(((left, right), (right, left))):
+            channel = self.problem.cluster.channels[arrays.channel_between[source, target]]
+            sent, received = (
+                self.crossing(_end_seconds(costs, sizes), way)
+                for costs in (channel.send, channel.receive)
+            )
+            before += received if way else sent
+            behind += sent if way else received
+            carried = sizes / channel.bandwidth + channel.overhead_seconds
+            wire = np.maximum(wire, self.crossing(np.where(sizes > 0, carried, 0.0), way))
+        return before, behind, wire
+
+    def cuts(self, order: tuple[int, ...]) -> tuple[float, Ints]:
+        """The busiest resource's seconds, and the (len(order) - 1,) cuts that make it least."""
+        count = self.problem.num_groups + 1
+        nothing = np.zeros(count)
+        # By where a stage ends: the least of what is busiest up to there.
+        least = np.where(np.arange(count) == 0, 0.0, np.inf)
+        came: list[Ints] = []
+        for number, device in enumerate(order):
+            received, wire, sent = nothing, nothing, nothing
+            if number > 0:
+                _, received, wire = self.boundary(order[number - 1], device)
+            if number < len(order) - 1:
+                sent, _, _ = self.boundary(device, order[number + 1])
+            work = self.before[:, device]
+            own = (work + sent)[:, None] + (received - work)[None, :]  # (end, begin)
+            busiest = np.maximum(own, np.maximum(least, wire)[None, :])
+            busiest[~np.tri(count, dtype=bool)] = np.inf
+            came.append(busiest.argmin(axis=1))
+            least = busiest.min(axis=1)
+        cut, cuts = count - 1, []
+        for choice in reversed(came[1:]):
+            cut = int(choice[cut])
+            cuts.append(cut)
+        return float(least[-1]), np.array(cuts[::-1], dtype=np.int64)
+
+    def near(self, cuts: Ints) -> Ints:
+        """(n, len(cuts)) the same cuts but for one, which is some groups earlier or later."""
+        ends = [0, *cuts.tolist(), self.problem.num_groups]
+        found: list[list[int]] = []
+        for index, cut in enumerate(cuts.tolist()):
+            moved = (cut + way * by for by in _NEAR for way in (-1, 1))
+            found += [
+                [*cuts[:index], other, *cuts[index + 1 :]]
+                for other in moved
+                if ends[index] < other < ends[index + 2]
+            ]
+        return np.array(found, dtype=np.int64).reshape(len(found), len(cuts))
+
+    def placed(self, many: Ints, order: tuple[int, ...]) -> Ints:
+        """(n, num_groups) devices of stages between (n, len(order) - 1) cuts."""
+        stages = (np.searchsorted(cuts, self.position, side="right") for cuts in many)
+        return np.stack([all_on(self.problem, np.array(order)[stage]) for stage in stages])
+
+
+def _end_seconds(costs: Sequence[EndCost], sizes: Ints) -> Floats:
+    """(n,) what transfers of so many bytes cost one end."""
+    if not costs:
+        return np.zeros(len(sizes))
+    pieces = np.array([(each.from_bytes, each.seconds, each.seconds_per_byte) for each in costs])
+    piece = np.searchsorted(pieces[:, 0], sizes, side="right") - 1
+    seconds = pieces[piece, 1] + pieces[piece, 2] * sizes
+    return np.where(piece >= 0, seconds, 0.0)

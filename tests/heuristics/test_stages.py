@@ -1,0 +1,108 @@
+"""Contiguous stages of layers, against all cuts, one by one."""
+
+from dataclasses import replace
+from itertools import combinations_with_replacement, pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from placeto import PlacementProblem, load_cluster, load_graph, place, step_times
+from placeto.cluster import end_seconds
+from placeto.heuristics.stages import _Chain, balanced_stages, layer_position
+from placeto.placers import NotApplicable
+from placeto.zoo.synthetic import synthetic_graph
+from tests.builders import make_cluster, make_graph, make_problem
+from tests.strategies import clusters_of_links, examples, problems
+
+
+def busiest(problem, position, cuts, order):
+    """Seconds of the busiest stage or wire, group by group and tensor by tensor."""
+    graph, cluster = problem.graph, problem.cluster
+    stage = np.searchsorted(cuts, position, side="right")
+    load = [0.0] * len(order)
+    for group in range(problem.num_groups):
+        device = order[stage[group]]
+        if problem.allowed[group, device]:
+            load[stage[group]] += problem.group_seconds[group, device]
+    # Each tensor goes stage by stage from its producer to the farthest who read it, both ways.
+    wire = {}
+    for tensor in range(graph.num_tensors):
+        readers = graph.edge_consumer[graph.edge_tensor == tensor]
+        here = stage[problem.op_group[graph.tensor_producer[tensor]]]
+        there = stage[problem.op_group[readers]].tolist()
+        size = int(graph.tensor_bytes[tensor])
+        ways = [(s, s + 1) for s in range(here, max([here, *there]))]
+        ways += [(s, s - 1) for s in range(here, min([here, *there]), -1)]
+        for source, target in ways:
+            number = problem.arrays.channel_between[order[source], order[target]]
+            channel = cluster.channels[number]
+            load[source] += end_seconds(channel.send, size)
+            load[target] += end_seconds(channel.receive, size)
+            if size > 0:
+                carried = size / channel.bandwidth + channel.overhead_seconds
+                wire[source, target] = wire.get((source, target), 0.0) + carried
+    return max([*load, *wire.values()])
+
+
+@st.composite
+def few(draw):
+    problem = draw(problems(max_ops=9))
+    assume(problem.num_devices > 1)
+    return problem
+
+
+@given(problem=few())
+def test_no_cuts_are_better_balanced(problem):
+    check(problem)
+
+
+@examples(30)
+@given(data=st.data())
+def test_nor_where_ends_cost_something(data):
+    cluster = data.draw(clusters_of_links())
+    assume(1 < cluster.num_devices < 4)
+    graph = data.draw(problems(max_ops=8)).graph
+    seconds = {kind: next(iter(graph.op_seconds.values())) for kind in cluster.kinds}
+    check(PlacementProblem(replace(graph, op_seconds=seconds), cluster, "none"))
+
+
+def check(problem):
+    chain, position = _Chain(problem), layer_position(problem)
+    assert sorted(position.tolist()) == [*range(problem.num_groups)]
+    for order in permutations(range(problem.num_devices)):
+        load, cuts = chain.cuts(order)
+        every = combinations_with_replacement(range(problem.num_groups + 1), len(order) - 1)
+        loads = [busiest(problem, position, np.array(each), order) for each in every]
+        assert load == pytest.approx(min(loads))
+        assert busiest(problem, position, cuts, order) == pytest.approx(load)
+
+
+def test_a_network_is_cut_in_the_middle_with_its_gradients():
+    # Four layers, forward and back; the third is twice as long. Cut behind the second.
+    names = ["f0", "f1", "f2", "f3", "b3", "b2", "b1", "b0"]
+    seconds = [1.0, 1.0, 2.0, 0.5, 0.5, 2.0, 1.0, 1.0]
+    tensors = [(one, 0.1, [other]) for one, other in pairwise(names)]
+    graph = make_graph(dict(zip(names, seconds, strict=True)), tensors)
+    problem = make_problem(graph, make_cluster(2))
+    _, first = balanced_stages(problem)
+    apart = {name for name, device in zip(names, first[0], strict=True) if device == first[0][0]}
+    assert apart == {"f0", "f1", "b1", "b0"}
+
+
+def test_it_is_a_placer_of_any_graph():
+    problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x4"), 60)
+    placement = place(problem, "stages")
+    assert placement.found_by == "stages"
+    batches = list(balanced_stages(problem))
+    assert len(batches) == 4
+    assert placement.step_time <= step_times(problem, np.concatenate(batches)).min() + 1e-12
+    assert max(len(set(each.tolist())) for batch in batches for each in batch) == 4
+
+
+def test_too_many_groups_are_refused(monkeypatch):
+    monkeypatch.setattr("placeto.heuristics.stages._MOST_GROUPS", 3)
+    problem = PlacementProblem(synthetic_graph("layered", 0, "small"), load_cluster("k80x2"))
+    with pytest.raises(NotApplicable, match="stages needs at most 3 groups"):
+        place(problem, "stages")
