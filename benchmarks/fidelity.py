@@ -59,7 +59,7 @@ FULL = Searches(
     {},
     ("--steps", "9", "--traces", "5"),
     rounds=1,
-    effort=Effort(warm_up=2, steps=9, patience_seconds=2.0),
+    effort=Effort(warm_up=2, steps=7, patience_seconds=1.0),
     beside_single=True,
 )
 QUICK = Searches(

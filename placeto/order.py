@@ -44,6 +44,7 @@ def rank_ops(graph: ComputationGraph, op_seconds: Floats, order: Order) -> Ints 
                 f"graph {graph.name!r}: order is {order!r}, expected {', '.join(ORDERS)}, or "
                 "(num_ops,) ranks"
             )
+        ranks: Floats | Ints
         if order in _OF_MICROBATCHES:
             ranks = _by_microbatches(graph, order)
         else:

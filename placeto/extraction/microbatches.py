@@ -178,7 +178,7 @@ def _same_ops(own: Sequence[NodeDef], first: Sequence[NodeDef], number: int) -> 
     return found[::-1]
 
 
-def microbatch_columns(names: Sequence[str], phases: Mapping[str, int]) -> dict[str, list[int]]:
+def microbatch_columns(names: Sequence[str], phases: Mapping[str, int]) -> dict[str, Any]:
     """`microbatch`, `copy_of` and `phase` of ops by their names; see `ComputationGraph`.
 
     What is of a function, or was made of an op by Grappler, has the op's phase. What Grappler left

@@ -68,8 +68,8 @@ def training_step(
     phases: dict[str, int] = {}
     if sections := sections_of(graph):
         shared = {node.name for node in replaced.values()}
-        names, phases = named(graph_def, sections, shared)
-        rename = {**names, **{old: names.get(new, new) for old, new in rename.items()}}
+        last, phases = named(graph_def, sections, shared)
+        rename = {**last, **{old: last.get(new, new) for old, new in rename.items()}}
     fetches = [_fetch(output, rename) for output in graph.outputs]
     # control_outputs come in no fixed order; the operations of a graph come as they were traced.
     must_run = {operation.name for operation in graph.control_outputs}

@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from placeto.measurement.inputs import with_inputs
@@ -137,7 +138,7 @@ def run_steps(
         ]
         say("running its first steps")
         for each in steps:
-            check_done(lambda each=each: each.traced(full), each.names)
+            check_done(partial(each.traced, full), each.names)
             for _ in range(effort.warm_up):
                 each.run()
         say("running its steps")
@@ -174,7 +175,7 @@ class _Steps:
         self,
         stack: ExitStack,
         graph_def: GraphDef,
-        control: Iterable[Sequence[str]],
+        control: Iterable[tuple[str, str]],
         request: Mapping[str, Any],
         target: str,
         config: Any,

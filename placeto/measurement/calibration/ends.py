@@ -89,7 +89,7 @@ def _product_seconds(runtime: Runtime, source: int, destination: int, folder: Pa
             )
             for products in (1, 1 + count)  # before the tensor, and after it
         )
-        found.append(max((more - one) / (2 * count), 1e-6))
+        found.append(max(float(more - one) / (2 * count), 1e-6))
     return min(found)
 
 
