@@ -17,7 +17,6 @@ from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.python.framework import op_def_registry
 
 from placeto.extraction.initializers import INITIALIZER
-from placeto.extraction.microbatches import BY_MICROBATCH, checked, differentiated
 from placeto.extraction.op_kinds import NOT_SINKS
 from placeto.extraction.source import Source, take_options, unknown
 from placeto.extraction.step import TrainingStep, op_of
@@ -25,6 +24,7 @@ from placeto.extraction.tracing import training_step, variables_kept
 from placeto.extraction.user_code import running, user_function
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_bytes
+from placeto.zoo.microbatches import BY_MICROBATCH, checked, differentiated
 from placeto.zoo.models import KERAS_MODELS, STEPS
 
 STEP_OPTIONS = {

@@ -8,11 +8,12 @@ import tensorflow as tf
 from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.python.ops import handle_data_util
 
-from placeto.extraction.microbatches import named, sections_of
+from placeto.extraction.microbatches import named
 from placeto.extraction.op_kinds import NOT_TARGETS
 from placeto.extraction.result import unique
 from placeto.extraction.step import TrainingStep, op_of, renamed, summarized
 from placeto.support.errors import PlacetoError
+from placeto.zoo.microbatches import sections_of
 
 
 @contextlib.contextmanager

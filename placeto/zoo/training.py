@@ -10,8 +10,8 @@ from typing import Any, ParamSpec
 
 import tensorflow as tf
 
-from placeto.extraction.microbatches import checked, differentiated
 from placeto.support.errors import PlacetoError
+from placeto.zoo.microbatches import checked, differentiated
 
 Shapes = dict[str, tuple[int, ...]]
 Update = Callable[[Sequence[Any]], None]

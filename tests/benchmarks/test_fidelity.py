@@ -20,17 +20,18 @@ PROBLEM = make_problem(make_graph(SECONDS, TENSORS), make_cluster(2))
 
 
 def row(label: str, family: str, measured: float | None, one: float, two: float) -> dict:
-    # The second round is twice as slow, and so is the third but for what is not on worker 0 alone.
-    last = 2.0 if label == fidelity.ONE else 1.0
-    rounds = [] if measured is None else [measured, 2 * measured, last * measured]
+    # A second run is twice as slow, and so are both workers beside it, which take 20 and 22.
+    def run(slow: float) -> dict:
+        return {"samples": [slow * measured] * 3, "beside": [[slow * 20.0] * 3, [slow * 22.0] * 3]}
+
     return {
-        "label": label, "family": family, "rounds": rounds,
+        "label": label, "family": family, "runs": [] if measured is None else [run(1), run(2)],
         "version 1": one, "version 2": two, "transfers": 3,
     }  # fmt: skip
 
 
 def graph(*rows: dict) -> dict:
-    # Simulated, a step on either worker takes 10; measured, 20 and 22.
+    # Simulated, a step on either worker takes 10; measured, 20 and 22, and so 21 in the mean.
     single = [
         row(fidelity.ONE, "single device", 20.0, 10.0, 10.0),
         row(fidelity.ONE_TOO, "single device", 22.0, 10.0, 10.0),
@@ -40,10 +41,10 @@ def graph(*rows: dict) -> dict:
 
 FIRST, SECOND = "searched in version 1", "searched in version 2"
 STEP = graph(
-    row("a", FIRST, 25.0, 5.0, 12.0),  # 0.5 in version 1, and 1.25 for real
-    row("b", SECOND, 16.0, 4.0, 8.0),  # 0.8 in version 2, as it is
-    row("c", "cut", 18.0, 9.0, 11.0),  # wins by a tenth, which version 2 does not see
-    row("d", "cut", 30.0, 12.0, 15.0),
+    row("a", FIRST, 26.25, 5.0, 12.0),  # 0.5 in version 1, and 1.25 for real
+    row("b", SECOND, 16.8, 4.0, 8.0),  # 0.8 in version 2, as it is
+    row("c", "cut", 18.9, 9.0, 11.0),  # wins by a tenth, which version 2 does not see
+    row("d", "cut", 31.5, 12.0, 15.0),
     row("failed", "cut", None, 1.0, 1.0),
 )
 
@@ -70,7 +71,7 @@ def test_figures_by_hand():
 def test_a_page_and_a_picture_of_it(tmp_path):
     page = fidelity.markdown({"step": STEP})
     assert "| version 1 | 1 | 60.0% | -60.0% | 60% | 1 | 10.0% | 1 of 1 | 0 of 1 | 56.2% |" in page
-    assert "| `step` | 40000 | 1.00 | 0.50 | 1.25 | 0.80 | 0.80 | 0.80 |" in page
+    assert "| `step` | 31500 | 0.95 | 0.50 | 1.25 | 0.80 | 0.80 | 0.80 |" in page
     fidelity.draw({"step": STEP}, tmp_path / "drawn.png")
     assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
 

@@ -35,10 +35,11 @@ def act(parent: Any, request: dict[str, Any]) -> None:
     elif kind == "refuses":
         parent.send({"refused": "another graph"})
     elif kind == "ran":
-        step = 1.0 + sum(request["ops"].values())
+        steps = [1.0 + sum(each["ops"].values()) for each in request["placements"]]
         traces = [b"trace"] * request["traces"]
-        samples = [step] * request["effort"]["steps"]
-        parent.send({"samples": samples, "traces": len(traces)}, *traces)
+        count = request["effort"]["steps"]
+        told = {"samples": [steps] * count, "paces": [1.0] * count, "least": request["least"]}
+        parent.send({**told, "traces": len(traces)}, *traces)
 
 
 if __name__ == "__main__":

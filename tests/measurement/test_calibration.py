@@ -54,6 +54,11 @@ def run_on_truth(runtime, problem, devices, runnable, effort, *, traces=0):
     return Measurement((step,) * 5, traces=(trace,) * traces)
 
 
+def all_on_truth(runtime, problem, many, runnable, effort):
+    """`Runtime.compare`, likewise."""
+    return [run_on_truth(runtime, problem, devices, runnable, effort) for devices in many]
+
+
 @pytest.fixture
 def runnable(tmp_path):
     path = tmp_path / "here.graphdef"
@@ -65,6 +70,7 @@ def runnable(tmp_path):
 def calibration(monkeypatch, runnable):
     assert [str(device) for device in WORKERS.tensorflow_devices()] == [W0, W1]
     monkeypatch.setattr(Runtime, "measure", run_on_truth)
+    monkeypatch.setattr(Runtime, "compare", all_on_truth)
     said = []
     found = calibrate(WORKERS, [(GRAPH, runnable)], Effort(1, 5), 2, said.append)
     assert said[:2] == ["running by hand on d0", "running by hand on d1"]

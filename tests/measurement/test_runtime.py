@@ -55,6 +55,20 @@ def listening(process: int) -> list[bytes]:
     return interfaces
 
 
+def test_placements_take_turns(runtime, pair, saved):
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    many = np.stack([0 * devices, devices])
+    one, two = runtime.compare(problem, many, step.runnable, SHORT, traces=1)
+    assert (one.reason, two.reason) == ("", "")
+    assert len(one.samples) == len(two.samples) == 3
+    assert min(*one.samples, *two.samples) > 0
+    assert one.paces == two.paces
+    assert len(one.paces) == 3
+    assert min(one.paces) >= 1
+    assert (len(one.traces), len(two.traces)) == (0, 1)
+
+
 def test_ops_run_where_the_placement_says(runtime, pair, saved):
     from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
