@@ -1,6 +1,6 @@
 """Orders: which of a device's ready ops goes first."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,9 +10,10 @@ from placeto.support.arrays import Floats, Ints
 from placeto.support.dags import longest_paths
 from placeto.support.errors import PlacetoError
 
-Order = Literal["fifo", "gpipe", "1f1b", "critical-path"] | ArrayLike
+NamedOrder = Literal["fifo", "gpipe", "1f1b", "critical-path"]
+Order = NamedOrder | ArrayLike
 
-ORDERS = ("fifo", "gpipe", "1f1b", "critical-path")
+ORDERS: tuple[NamedOrder, ...] = get_args(NamedOrder)
 _OF_MICROBATCHES = ("gpipe", "1f1b")
 
 

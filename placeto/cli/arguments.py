@@ -9,6 +9,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from placeto.cluster import Cluster, load_cluster
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping
+from placeto.order import NamedOrder
 from placeto.placers.ordering import ordered
 from placeto.placers.registry import find_config, find_placer
 from placeto.problem import PlacementProblem
@@ -25,7 +26,7 @@ TablesJson = Annotated[bool, arg(help="Print one JSON document instead of tables
 Graph = Positional[Annotated[str, arg(help=GRAPH_HELP)]]
 PlacementFile = Annotated[str, arg(help="A placement file, as `placeto place -o` writes it.")]
 Order = Literal["fifo", "none"]
-AnyOrder = Literal["fifo", "gpipe", "1f1b", "critical-path", "none"]
+AnyOrder = Literal[NamedOrder, "none"]
 File = Annotated[str | None, arg(metavar="FILE")]
 Timeline = Annotated[File, arg(help="Timeline to write, for ui.perfetto.dev.")]
 OutputFile = Annotated[File, arg(aliases=["-o"])]

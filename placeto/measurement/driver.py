@@ -154,7 +154,7 @@ def run_steps(
         samples, paces = calmest(
             turn,
             pace,
-            lambda turns: all(map(effort.is_met, zip(*turns, strict=True))) and bool(turns),
+            lambda turns: bool(turns) and all(map(effort.is_met, zip(*turns, strict=True))),
             effort.patience_seconds,
             unevenness if many else slowest,
         )

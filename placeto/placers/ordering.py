@@ -1,6 +1,5 @@
 """Which order is best for a pipelined step."""
 
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from placeto.order import ORDERS
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate_many
-from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable
 
 _PROBES = ("single", "expert", "stages", "metis")
@@ -19,9 +17,10 @@ _PROBE_SECONDS = 2.0
 
 
 def ordered(problem: PlacementProblem) -> PlacementProblem:
-    """The problem in the order that suits it best, by what a few heuristics make of it.
+    """The problem in the order in which the best of what a few heuristics find is best.
 
-    A step of one microbatch stays as it is.
+    What fits in memory goes before what does not, then what takes least. A step of one microbatch
+    stays as it is.
     """
     if problem.graph.num_microbatches == 1:
         return problem
@@ -29,18 +28,10 @@ def ordered(problem: PlacementProblem) -> PlacementProblem:
     for method in _PROBES:
         with suppress(NotApplicable):
             found.append(place(problem, method, _PROBE_SECONDS).devices)
-    return best_ordered(problem, found)
-
-
-def best_ordered(problem: PlacementProblem, many: Iterable[Ints]) -> PlacementProblem:
-    """The problem in the order in which the best of some placements, (num_groups,) each, is best.
-
-    What fits in memory goes before what does not, then what takes least.
-    """
-    placements = np.stack(list(many))
+    many = np.stack(found)
 
     def worth(ordered: PlacementProblem) -> tuple[float, float]:
-        outcomes = simulate_many(ordered, placements)
+        outcomes = simulate_many(ordered, many)
         over = overflow(ordered, outcomes.peak_memory).tolist()
         return min(zip(over, outcomes.step_time.tolist(), strict=True))
 

@@ -147,8 +147,8 @@ def confirm(
     while True:
         again = run_again()
         seconds = [each.step_seconds for each in again]
-        told = [max(one.pace, other.pace) <= CALM or one.pace > CALM
-                for one, other in zip(profiles, again, strict=True)]  # fmt: skip
+        both = zip(profiles, again, strict=True)
+        told = [other.pace <= CALM or one.pace > CALM for one, other in both]
         if tries == TRIES or farthest(kinds, profiles, seconds, told) <= WITHIN:
             return profiles, seconds, tries
         fresh = profile_again()
