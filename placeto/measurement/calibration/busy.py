@@ -11,12 +11,17 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.extraction.quiet import import_tensorflow
 from placeto.graph import ComputationGraph
-from placeto.measurement.calibration.exchange import FLOAT_BYTES, INITIALIZER, kept, variable
+from placeto.measurement.calibration.exchange import (
+    FLOAT_BYTES,
+    INITIALIZER,
+    in_turn,
+    kept,
+    variable,
+)
 from placeto.measurement.measured import Effort
 from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats
-from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
@@ -68,13 +73,7 @@ class BusyExchange:
         for devices, consumer in zip(many, (source, other), strict=True):
             side = {"h": source, "t": other, "u": consumer}
             devices[self.problem.op_group] = [side[name[0]] for name in names]
-        both = runtime.compare(self.problem, many, self._runnable, effort)
-        if not both[0].feasible:
-            raise PlacetoError(
-                f"cluster {self.problem.cluster.name!r}: a transfer beside computing cannot be "
-                f"run: {both[0].reason}"
-            )
-        return np.array([each.samples for each in both])
+        return in_turn(runtime, self.problem, many, self._runnable, effort)
 
 
 def _products(shape: Shape) -> list[tuple[str, str]]:

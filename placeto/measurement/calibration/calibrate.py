@@ -137,8 +137,8 @@ def calibrate(
         idle_seconds = []
         for number, name in enumerate(device_names):
             progress(f"running a step of nothing on {name}")
-            idle = exchanges[_SMALLEST].run(runtime, number, number, number, _EXCHANGE_EFFORT)
-            idle_seconds.append(idle.step_time)
+            idle = exchanges[_SMALLEST].run(runtime, number, (number,), number, _EXCHANGE_EFFORT)
+            idle_seconds.append(float(np.median(idle)))
 
         def sample(source: int, destination: int) -> list[Sample]:
             progress(f"sending from {device_names[source]} to {device_names[destination]}")

@@ -15,7 +15,7 @@ from placeto.measurement.runtime import Runtime
 # Bytes of a tensor -> how many a step sends.
 COUNTS = {4: 16, 2**16: 16, 2**20: 16, 2**24: 4}
 _EFFORT = Effort(warm_up=3, steps=15, patience_seconds=1.0)
-_PASSES = 5
+_PASSES = 3
 _NOISE_SECONDS = 20e-6  # no cost is known better
 _STEP_NOISE_SECONDS = 0.3e-3
 # Between two tensors there is to be this much to compute at least, so that who computes more is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,11 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.extraction.quiet import import_tensorflow
 from placeto.graph import ComputationGraph
-from placeto.measurement.measured import Effort, Measurement
+from placeto.measurement.measured import Effort
 from placeto.measurement.runnable import Runnable
 from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
-from placeto.support.arrays import Ints
+from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.files import write_bytes
 
@@ -69,22 +70,17 @@ class Exchange:
         return np.repeat([source, consumer, other], counts)
 
     def run(
-        self, runtime: Runtime, source: int, consumer: int, other: int, effort: Effort
-    ) -> Measurement:
-        """Measures a step; see `devices`.
+        self, runtime: Runtime, source: int, consumers: Sequence[int], other: int, effort: Effort
+    ) -> Floats:
+        """(len(consumers), num_steps) seconds of steps, those of each consumer in turn.
+
+        See `devices`.
 
         Raises:
-            PlacetoError: it cannot be run.
+            PlacetoError: one cannot be run.
         """
-        placement = self.devices(source, consumer, other)
-        measurement = runtime.measure(self.problem, placement, self._runnable, effort)
-        if not measurement.feasible:
-            names = [self.problem.cluster.devices[device].name for device in (source, consumer)]
-            raise PlacetoError(
-                f"cluster {self.problem.cluster.name!r}: a transfer from {names[0]!r} to "
-                f"{names[1]!r} cannot be run: {measurement.reason}"
-            )
-        return measurement
+        many = [self.devices(source, consumer, other) for consumer in consumers]
+        return in_turn(runtime, self.problem, np.stack(many), self._runnable, effort)
 
     def sample(self, runtime: Runtime, source: int, destination: int, effort: Effort) -> Sample:
         """Measures the step with its consumers here and with its consumers there, in turn.
@@ -94,11 +90,27 @@ class Exchange:
         Raises:
             PlacetoError: a step cannot be run.
         """
-        here = self.run(runtime, source, source, destination, effort)
-        there = self.run(runtime, source, destination, destination, effort)
-        noise = 2 * (here.deviation + there.deviation) / len(there.samples) ** 0.5
-        added = there.step_time - here.step_time
-        return Sample(self.num_tensors, self.num_bytes, added, noise)
+        here, there = self.run(runtime, source, (source, destination), destination, effort)
+        added = float(np.median(there - here))
+        deviation = float(np.median(np.abs(there - here - added)))
+        return Sample(self.num_tensors, self.num_bytes, added, 2 * deviation / len(here) ** 0.5)
+
+
+def in_turn(
+    runtime: Runtime, problem: PlacementProblem, many: Ints, runnable: Runnable, effort: Effort
+) -> Floats:
+    """(n, num_steps) seconds of the steps of (n, num_groups) placements, see `Runtime.compare`.
+
+    Raises:
+        PlacetoError: one cannot be run.
+    """
+    found = runtime.compare(problem, many, runnable, effort)
+    if not found[0].feasible:
+        raise PlacetoError(
+            f"cluster {problem.cluster.name!r}: {problem.graph.name} cannot be run: "
+            f"{found[0].reason}"
+        )
+    return np.array([each.samples for each in found])
 
 
 def kept(graph_def: GraphDef, num_tensors: int, path: Path) -> Runnable:
