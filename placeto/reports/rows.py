@@ -189,16 +189,16 @@ def candidate_rows(measured: Measured) -> list[CandidateRow]:
     Returns:
         The keys of `measurement_row`, of all steps of all runs, and: `method` (what found it),
         `simulated_step_time` (by the costs as given), `predicted_step_time` (by the costs as
-        corrected by all runs), `ratio` (its undisturbed step time over that of the first that ran:
-        of the best single device, if it does), `runs`, `given_up` (whether others were faster by
-        more than the noise), `kept`.
+        corrected by all runs), `ratio` (its step time over that of the first that ran, the best
+        single device if it does: of steps in turn, the median), `runs`, `given_up` (whether others
+        were faster by more than the noise), `kept`.
     """
     return [
         {
             "method": each.found_by,
             "simulated_step_time": seconds(each.simulated_step_time),
             "predicted_step_time": seconds(each.predicted_step_time),
-            "ratio": seconds(measured.ratio(each)),
+            "ratio": seconds(each.ratio),
             "runs": len(each.runs) + each.failures,
             "given_up": each.given_up,
             "kept": each is measured.kept,
@@ -214,7 +214,7 @@ def measured_keys(measured: Measured, rows: list[CandidateRow]) -> dict[str, Any
     Returns:
         Of the placement that was kept, null if none could be run: `measured_step_time`,
         `measured_interval` and `predicted_step_time`. And `measured` (see `candidate_rows`),
-        `noise` (the share by which two runs of a placement differ while little disturbs them) and
+        `noise` (the share by which two runs of a placement differ, beside the single device) and
         `stopped` (why there were no more runs).
     """
     kept = kept_row(rows)

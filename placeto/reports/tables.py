@@ -141,8 +141,8 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
         ["method", "simulated", "predicted", "measured", "median between", "ratio", "runs", ""],
         left=("method", ""),
         caption="Simulated: by the costs as given; predicted: as corrected by all runs. Between: "
-        "with 95% confidence, or of all steps where they are few. Ratio: of steps that nothing "
-        "slowed, to those of the first row that ran; it decides.",
+        "with 95% confidence, or of all steps where they are few. Ratio: to the first row "
+        "that ran, of steps in turn; it decides.",
     )
     table.collapse_padding = True
     for row in rows:
@@ -213,7 +213,7 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
         left=("channel",),
         caption=f"Send, receive: what a tensor of {format_bytes(_SIZE)} costs the devices.",
     )
-    for channel, error in zip(cluster.channels, calibration.errors, strict=True):
+    for channel, error in zip(cluster.channels, calibration.errors, strict=False):
         times = map(format_time, (channel.latency_seconds, channel.overhead_seconds))
         bandwidth = f"{format_bytes(channel.bandwidth)}/s"
         ends = [
@@ -237,7 +237,7 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
             format_time(check["again"]),
             str(check["tries"]),
         )
-    return [devices, *([channels] if cluster.channels else []), graphs]
+    return [devices, *([channels] if calibration.errors else []), graphs]
 
 
 def device_table(rows: Sequence[DeviceRow]) -> Table:

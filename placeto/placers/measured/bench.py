@@ -27,7 +27,7 @@ class Bench:
     problem: PlacementProblem
     runtime: Runtime
     runnable: Runnable
-    effort: Effort | None
+    effort: Effort
     left: int
     seconds_left: float
     progress: Progress
@@ -38,15 +38,18 @@ class Bench:
     def best(self) -> Candidate | None:
         """The fastest that ran."""
         ran = [each for each in self.candidates if each.ran]
-        return min(ran, key=lambda each: each.low, default=None)
+        return min(ran, key=lambda each: each.ratio, default=None)
 
     @property
     def reference(self) -> Candidate | None:
-        """What is run in every round: the first that runs, the single device if it does."""
+        """What takes turns with all others: the first that runs, the single device if it does."""
         return next((each for each in self.candidates if each.ran), None)
 
     def run(self, candidate: Candidate) -> None:
-        """Runs a placement, once more if a process dies; no more of any if none are left."""
+        """Runs a placement in turn with the reference, once more if a process dies.
+
+        No more of any are run if none are left.
+        """
         if self.stopped:
             return
         if candidate not in self.candidates:
@@ -56,8 +59,10 @@ class Bench:
             self.progress(f"run {total - self.left + 1} of at most {total}: {candidate.found_by}")
             began = time.monotonic()
             try:
-                run = self.runtime.measure(
-                    self.problem, candidate.devices, self.runnable, self.effort, traces=1
+                first = self.reference or candidate
+                many = [first.devices, candidate.devices] if first.ran else [candidate.devices]
+                *beside, run = self.runtime.compare(
+                    self.problem, np.stack(many), self.runnable, self.effort, traces=1
                 )
             except PlacetoError as error:
                 if self.best is None:
@@ -71,7 +76,7 @@ class Bench:
             elif self.seconds_left <= 0:
                 self.stopped = "runs have no seconds left"
             if run.feasible:
-                self._take(candidate, run)
+                self._take(candidate, run, *beside)
                 return
             candidate.failures += 1
             if not run.died or candidate.failures > 1 or self.stopped:
@@ -79,12 +84,16 @@ class Bench:
 
     def observed(self) -> list[Observed]:
         """What the placements that ran said."""
-        empty = np.empty((0, self.problem.graph.num_ops))
-        return [
-            Observed(each.devices, each.low, np.array(each.observed) if each.observed else empty)
-            for each in self.candidates
-            if each.ran
-        ]
+        ran = [each for each in self.candidates if each.ran]
+        # A run's kernels are as slow as the reference was beside it.
+        whole = min((seconds for each in ran for seconds in each.beside), default=np.nan)
+        found = []
+        for each in ran:
+            runs = zip(each.kernels, each.beside, strict=True)
+            kernels = [traced * (whole / seconds) for run, seconds in runs for traced in run]
+            known = np.array(kernels).reshape(-1, self.problem.graph.num_ops)
+            found.append(Observed(each.devices, each.ratio * whole, known))
+        return found
 
     def predict(self, corrected: PlacementProblem) -> None:
         """Gives all placements their step time by corrected costs, and up those that are slower."""
@@ -94,29 +103,32 @@ class Bench:
         for each, seconds in zip(self.candidates, step_times(corrected, many), strict=True):
             each.predicted_step_time = float(seconds)
         if best := self.best:
-            most = best.low * (1 + self._margin())
+            most = best.ratio * (1 + self._margin())
             for each in self.candidates:
                 # One run, or even two, may have been disturbed from the first step to the last.
                 share = each.predicted_step_time / best.predicted_step_time
-                doubted = len(each.runs) < DOUBTED_RUNS and share * best.low < most
-                each.given_up = each.low > most and not doubted
+                doubted = len(each.runs) < DOUBTED_RUNS and share * best.ratio < most
+                each.given_up = each.ratio > most and not doubted
 
     def undecided(self) -> list[Candidate]:
         """Those of which one more run may change which is the fastest; the least run first."""
-        best = self.best
-        if best is None:
-            return []
+        first, best = self.reference, self.best
         near = [each for each in self.candidates if each.ran and not each.given_up]
-        if len(near) == 1:
-            near = [each for each in near if len(each.runs) < 2]
-        near = [each for each in near if len(each.runs) < MOST_RUNS_OF_ONE]
-        return sorted(near, key=lambda each: (len(each.runs), each.low))
+        near = [each for each in near if each is not first]
+        most = MOST_RUNS_OF_ONE if len(near) > 1 or best is first else 2
+        near = [each for each in near if len(each.runs) < most]
+        return sorted(near, key=lambda each: (len(each.runs), each.ratio))
 
     def _margin(self) -> float:
         return max(2 * noise(self.candidates), LEAST_MARGIN)
 
-    def _take(self, candidate: Candidate, run: Measurement) -> None:
+    def _take(
+        self, candidate: Candidate, run: Measurement, beside: Measurement | None = None
+    ) -> None:
+        reference = beside or run
         candidate.runs.append(run)
+        candidate.beside.append(reference.step_time)
+        candidate.turns.append(np.array(run.samples) / np.array(reference.samples))
         candidate.kernels.append([])
         names = [str(device) for device in self.problem.cluster.tensorflow_devices()]
         for data in run.traces:

@@ -2,21 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 
 from placeto.measurement import Measurement
-from placeto.measurement.pace import CALM
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats, Ints
 
-# Of a run's steps: few slow ones do not show in it, and neither does one that is oddly fast.
-LOW = 0.25
 LEAST_NOISE, MOST_NOISE = 0.005, 0.05
 # Shares of the work on other devices, below which two placements are the same for the loop.
 LEAST_DIFFERENCE = 0.02
 _MOST_PERMUTED = 4
+# Of a median of normal samples, in median distances over the root of their number.
+_ERROR = 1.86
 
 
 @dataclass(eq=False)
@@ -29,6 +28,8 @@ class Candidate:
         simulated_step_time: seconds by the problem as given.
         predicted_step_time: seconds by the problem as corrected by all runs.
         runs: those that went well.
+        beside: of each run, median seconds of the reference's steps in the same turns.
+        turns: of each run, (num_turns,) seconds of its steps over the reference's.
         kernels: of each run, the seconds of each op in each trace; see `kernel_seconds`.
         reason: why it is not run any more, though no others were faster; empty if it may be.
         failures: runs that ended otherwise.
@@ -40,6 +41,8 @@ class Candidate:
     simulated_step_time: float
     predicted_step_time: float = np.inf
     runs: list[Measurement] = field(default_factory=list)
+    beside: list[float] = field(default_factory=list)
+    turns: list[Floats] = field(default_factory=list)
     kernels: list[list[Floats]] = field(default_factory=list)
     reason: str = ""
     failures: int = 0
@@ -51,24 +54,12 @@ class Candidate:
         return bool(self.runs) and not self.reason
 
     @property
-    def calm(self) -> list[int]:
-        """Which of the runs had cores that were as fast as ever; without any, all of them."""
-        calm = [number for number, run in enumerate(self.runs) if run.pace <= CALM]
-        return calm or list(range(len(self.runs)))
+    def ratio(self) -> float:
+        """Seconds of a step over the reference's, the median of all turns; infinite unless it ran.
 
-    @property
-    def low(self) -> float:
-        """Seconds of a step while nothing else slowed it; infinite unless it ran.
-
-        What disturbs a run makes it slower, never faster, and often for all of its steps. Of
-        several runs the fastest is nearest to the truth.
+        What slows the machine for longer than a turn slows both.
         """
-        return min(low_of(self.runs[number]) for number in self.calm) if self.ran else np.inf
-
-    @property
-    def observed(self) -> list[Floats]:
-        """(num_ops,) seconds of each op, of each trace of the runs that count."""
-        return [seconds for number in self.calm for seconds in self.kernels[number]]
+        return float(np.median(np.concatenate(self.turns))) if self.ran else np.inf
 
     @property
     def measurement(self) -> Measurement:
@@ -79,27 +70,22 @@ class Candidate:
         return replace(self.runs[-1], samples=samples, traces=())
 
 
-def low_of(run: Measurement) -> float:
-    """Seconds that a quarter of a run's steps stay below."""
-    return float(np.quantile(run.samples, LOW))
-
-
 def noise(candidates: Iterable[Candidate]) -> float:
-    """The share by which two runs of one placement differ while little disturbs them.
+    """The share by which two runs of one placement differ, each beside the reference.
 
-    That is how much slower the second fastest run is than the fastest, of the quarter of the
-    placements run twice where that is least; where none was, how far a run's median is above its
-    fast quarter.
+    That is the median over placements that were run twice; where none was, the standard error of
+    a run's ratio, by the median distance of its turns from their median.
     """
-    ran = [each for each in candidates if each.ran]
-    gaps = []
-    for each in ran:
-        lows = sorted(low_of(each.runs[number]) for number in each.calm)
-        if len(lows) > 1:
-            gaps.append(lows[1] / lows[0] - 1)
-    if not gaps:
-        gaps = [run.step_time / low_of(run) - 1 for each in ran for run in each.runs]
-    return float(np.clip(np.quantile(gaps, 0.25), LEAST_NOISE, MOST_NOISE)) if gaps else LEAST_NOISE
+    gaps, errors = [], []
+    for each in candidates:
+        runs = [float(np.median(turns)) for turns in each.turns]
+        gaps += [abs(second / first - 1) for first, second in pairwise(runs)]
+        errors += [
+            float(_ERROR * np.median(np.abs(turns / ratio - 1)) / np.sqrt(len(turns)))
+            for turns, ratio in zip(each.turns, runs, strict=True)
+        ]
+    found = gaps or errors or [LEAST_NOISE]
+    return float(np.clip(np.median(found), LEAST_NOISE, MOST_NOISE))
 
 
 def differ(problem: PlacementProblem, devices: Ints, others: Sequence[Ints]) -> bool:

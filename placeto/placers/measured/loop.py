@@ -20,6 +20,7 @@ from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 
 LEAST_RUNS = 4
+EFFORT = Effort(warm_up=3, steps=9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Measured:
             none could be run.
         candidates: those that were run, or failed to, in the order of their first runs.
         kept: the fastest of them; None if none could be run.
-        noise: the share by which two runs of a placement differ while little disturbs them.
+        noise: the share by which two runs of a placement differ, each beside the single device.
         stopped: why there were no more runs, in a few words.
         correction: the costs that agree best with all runs.
     """
@@ -42,11 +43,6 @@ class Measured:
     noise: float
     stopped: str
     correction: Correction
-
-    def ratio(self, candidate: Candidate) -> float:
-        """How long a candidate's steps take, in those of the first that ran; NaN if it did not."""
-        first = next((each for each in self.candidates if each.ran), None)
-        return candidate.low / first.low if first is not None and candidate.ran else np.nan
 
 
 def place_measured(
@@ -59,16 +55,17 @@ def place_measured(
     settings: Mapping[str, object] | None = None,
     runs: int = 20,
     run_seconds: float = np.inf,
-    effort: Effort | None = None,
+    effort: Effort = EFFORT,
     progress: Progress = silent,
 ) -> Measured:
     """Finds the placement that is fastest when it is run.
 
-    The best single device is run first, and again in every round: what is slower on the machine
-    than before is so for it, too. A round corrects the costs by all runs so far, searches with
-    them, runs the fastest placements that were found and differ, and one that some model believes
-    in and others do not; then once more those that may be the fastest. It is over when nothing is
-    predicted to be faster by more than the noise, and nothing undecided is left.
+    The best single device is run first, and then in turn with each of the others, a step of each:
+    what slows the machine down slows both, and their ratio counts. A round corrects the costs by
+    all runs so far, searches with them, runs the fastest placements that were found and differ, and
+    one that some model believes in and others do not; then once more those that may be the fastest.
+    It is over when nothing is predicted to be faster by more than the noise, and nothing undecided
+    is left.
 
     A placement that fails costs a run, or two where a process died.
 
@@ -112,13 +109,11 @@ def place_measured(
             if not fresh and not bench.undecided() and search.go_on(correction.problem):
                 fresh = worth_running(search, bench, correction.problem, first=number == 0)
             # What is fresh must leave runs to tell the fastest apart.
-            fresh = fresh[: max(bench.left - (number > 0) - AGAIN_A_ROUND, 1)]
+            fresh = fresh[: max(bench.left - AGAIN_A_ROUND, 1)]
             if not fresh and not bench.undecided():
                 bench.stopped = "nothing is predicted to be faster by more than the noise"
             if bench.stopped:
                 break
-            if number > 0 and (reference := bench.reference):
-                bench.run(reference)
             for candidate in fresh:
                 bench.run(candidate)
             bench.predict(correct(problem, bench.observed()).problem)

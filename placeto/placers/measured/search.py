@@ -18,7 +18,7 @@ from placeto.support.progress import Progress
 
 NEW_A_ROUND = 3  # of which the last is where models disagree
 AGAIN_A_ROUND = 2
-RUNS_A_ROUND = 1 + NEW_A_ROUND + AGAIN_A_ROUND
+RUNS_A_ROUND = NEW_A_ROUND + AGAIN_A_ROUND
 COSTLY = 1.5  # factor of all that transfers cost, of a model that may be right
 FIRST_SHARE = 0.5  # of the seconds, for the first search
 COSTLY_SHARE = 0.3  # of the first search's, where transfers are costly

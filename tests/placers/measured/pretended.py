@@ -1,5 +1,7 @@
 """Workers, pretended: true costs that differ from a problem's, and a machine that is disturbed."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from placeto import PlacementProblem, step_times
@@ -11,8 +13,9 @@ class Pretended:
     """Runs placements in a simulator with other costs; `runs` are the devices of each run.
 
     Op times are off by their type and by themselves, transfers by their bytes and their ends. A run
-    is slowed with a chance of 0.3, for all of its steps, by up to `disturbed`; a step with one of
-    0.1. The machine drifts by up to `drift` in 20 runs. Traces tell kernels that take nine tenths
+    is slowed with a chance of 0.3, for all steps of all its placements, by up to `disturbed`; a
+    step with one of 0.1. The machine drifts by up to `drift` in 20 runs. `runs` are of the last
+    placement of each. Traces tell kernels that take nine tenths
     of their op's time. Of the runs in `ends` those measurements come back, or are raised.
     """
 
@@ -35,22 +38,26 @@ class Pretended:
     def step_time(self, devices):
         return float(step_times(self.true, np.asarray(devices)[None])[0])
 
-    def measure(self, problem, devices, runnable, effort=None, *, traces=0):
-        self.runs.append(np.array(devices))
+    def compare(self, problem, many, runnable, effort=None, *, traces=0):
+        devices = np.array(many[-1])
+        self.runs.append(devices)
         end = self.ends.get(len(self.runs))
         if isinstance(end, BaseException):
             raise end
         if end is not None:
-            return end
+            return [end] * len(many)
         rng, num_ops = self.rng, problem.graph.num_ops
         slowed = 1 + self.slope * len(self.runs) / 20
         if rng.random() < 0.3:
             slowed *= 1 + rng.uniform(0, self.disturbed)
-        samples = slowed * self.step_time(devices) * (1 + rng.exponential(0.01, 5))
-        samples *= np.where(rng.random(5) < 0.1, 1 + rng.uniform(0, self.disturbed, 5), 1)
+        shape = len(many), 9
+        samples = slowed * step_times(self.true, many)[:, None] * (1 + rng.exponential(0.01, shape))
+        samples *= np.where(rng.random(shape) < 0.1, 1 + rng.uniform(0, self.disturbed, shape), 1)
         op_device = devices[problem.op_group]
         kernels = 0.9 * slowed * self.true.op_seconds[np.arange(num_ops), op_device]
-        return Measurement(tuple(samples), traces=(traced(problem, op_device, kernels),) * traces)
+        *others, last = [Measurement(tuple(row)) for row in samples]
+        seen = (traced(problem, op_device, kernels),) * traces
+        return [*others, replace(last, traces=seen)]
 
 
 def traced(problem, op_device, kernels):

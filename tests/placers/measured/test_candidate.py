@@ -4,40 +4,43 @@ import numpy as np
 import pytest
 
 from placeto.measurement import Measurement
+from placeto.placers.measured.bench import Bench
 from placeto.placers.measured.candidate import Candidate, differ, noise
 from tests.builders import make_cluster, make_graph, make_problem
 
 
 def candidate(*runs, reason=""):
     found = Candidate(np.zeros(1, int), "by hand", 1.0, reason=reason)
-    found.runs = [Measurement(run) for run in runs]
+    found.turns = [np.array(turns) for turns in runs]
+    found.runs = [Measurement(turns) for turns in runs]
     return found
 
 
-def test_a_run_that_was_disturbed_does_not_count():
-    assert candidate((1.4, 1.4, 1.4), (1.0, 1.0, 1.3)).low == 1.0
-    assert candidate((1.0, 1.0, 1.0, 1.0, 0.1)).low == 1.0
-    assert candidate((1.0,), reason="gone").low == np.inf
+def test_the_median_of_all_turns_counts():
+    assert candidate((0.8, 0.9, 2.0), (0.8, 0.7)).ratio == 0.8
+    assert candidate((1.0,), reason="gone").ratio == np.inf
+    assert candidate().ratio == np.inf
 
 
-def test_runs_on_slow_cores_count_only_where_there_are_no_others():
-    found = Candidate(np.zeros(1, int), "by hand", 1.0)
-    found.runs = [Measurement((1.5,), paces=(1.4,)), Measurement((1.4,), paces=(1.3,))]
-    found.kernels = [[np.array([3.0])], [np.array([4.0])]]
-    assert found.low == 1.4
-    assert [seconds.tolist() for seconds in found.observed] == [[3.0], [4.0]]
-    found.runs.append(Measurement((1.6,), paces=(1.1,)))
-    found.kernels.append([np.array([5.0])])
-    assert found.low == 1.6
-    assert [seconds.tolist() for seconds in found.observed] == [[5.0]]
-
-
-def test_noise_is_that_of_runs_that_little_disturbed():
+def test_noise_is_how_far_two_runs_are_apart():
     quiet, slowed = candidate((1.0,), (1.02,)), candidate((1.0,), (1.4,))
     assert noise([quiet, slowed, slowed]) == 0.05
     assert noise([quiet, quiet, slowed]) == pytest.approx(0.02)
-    assert noise([candidate((1.0, 1.0, 1.0, 1.01, 1.01, 1.01))]) == pytest.approx(0.005)
+    # Of one run: 1.86 median distances of 1%, over the root of 4 turns.
+    assert noise([candidate((0.99, 0.99, 1.01, 1.01))]) == pytest.approx(0.0093)
     assert noise([]) == 0.005
+
+
+def test_kernels_are_those_of_the_machine_at_its_fastest():
+    """The reference took 2 s alone and 3 s beside the other, whose ops are as much slower."""
+    problem = make_problem(make_graph({"a": 1.0, "b": 1.0}), make_cluster(2))
+    first, other = candidate((1.0,)), candidate((0.8,))
+    first.beside, first.kernels = [2.0], [[np.array([1.0, 1.0])]]
+    other.beside, other.kernels = [3.0], [[np.array([1.5, 1.2])]]
+    bench = Bench(problem, None, None, None, 9, np.inf, None, candidates=[first, other])
+    of_first, of_other = bench.observed()
+    assert (of_first.step_time, of_other.step_time) == (2.0, 1.6)
+    assert of_other.kernels.tolist() == [pytest.approx([1.0, 0.8])]
 
 
 def test_devices_of_a_kind_are_taken_for_each_other():

@@ -63,7 +63,7 @@ def test_corrected_costs_predict_placements_that_were_not_run():
     names = [str(device) for device in problem.cluster.tensorflow_devices()]
     observed = []
     for devices in many[:6]:
-        run = workers.measure(problem, devices, None, traces=1)
+        (run,) = workers.compare(problem, devices[None], None, traces=1)
         kernels = kernel_seconds(problem, devices, read_trace(run.traces[0], names))
         observed.append(Observed(devices, run.step_time, kernels[None]))
     true = step_times(workers.true, many[6:])
