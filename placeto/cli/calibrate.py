@@ -1,6 +1,7 @@
 """`placeto calibrate`."""
 
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,8 @@ class Calibrate:
         steps: Steps that count.
         traces: Steps that are traced, for op times.
         deadline: Seconds after which a graph on a device is given up.
+        keep_channels: Leave the cluster's channels as they are, such as those of a calibration
+            before; only graphs are measured.
     """
 
     cluster: RealCluster
@@ -47,6 +50,7 @@ class Calibrate:
     steps: int = 9
     traces: int = 5
     deadline: float = Effort.deadline_seconds
+    keep_channels: bool = False
     json: Json = False
 
 
@@ -84,7 +88,9 @@ def run(arguments: Calibrate) -> int:
         for graph in graphs:
             report(f"finding the GraphDef of {graph.name}")
             pairs.append((graph, find_runnable(graph)))
-        calibration = calibrate(cluster, pairs, effort, arguments.traces, report)
+        calibration = calibrate(
+            cluster, pairs, effort, arguments.traces, report, keep_channels=arguments.keep_channels
+        )
     paths = save_calibration(calibration, [runnable for _, runnable in pairs], folder)
     cluster, launches = calibration.cluster, calibration.launches
     document = {
@@ -104,7 +110,7 @@ def run(arguments: Calibrate) -> int:
                 "receive": [asdict(cost) for cost in channel.receive],
                 "error": error,
             }
-            for channel, error in zip(cluster.channels, calibration.errors, strict=True)
+            for channel, error in zip_longest(cluster.channels, calibration.errors)
         ],
         "graphs": calibration.checks,
         "files": [str(path) for path in paths],

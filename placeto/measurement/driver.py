@@ -20,7 +20,7 @@ from placeto.support.files import read_bytes
 from placeto.support.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from tensorflow.core.framework.graph_pb2 import GraphDef
     from tensorflow.core.protobuf.config_pb2 import RunMetadata
@@ -55,13 +55,16 @@ def main() -> None:
     while True:
         request = parent.receive()
         try:
-            key = request["sha256"]
-            if key not in graph_defs:
-                graph_defs.clear()  # there may be no memory for two
-                graph_defs[key] = GraphDef.FromString(read_bytes(request["path"]))
+            wanted = {each["sha256"]: each["path"] for each in request["placements"]}
+            # There may be no memory for more than these.
+            graph_defs = {key: graph_defs[key] for key in graph_defs if key in wanted}
+            for key, path in wanted.items():
+                if key not in graph_defs:
+                    graph_defs[key] = GraphDef.FromString(read_bytes(path))
             placed = [
                 placed_graph_def(
-                    graph_defs[key], {op: request["devices"][n] for op, n in each["ops"].items()}
+                    graph_defs[each["sha256"]],
+                    {op: request["devices"][number] for op, number in each["ops"].items()},
                 )
                 for each in request["placements"]
             ]
@@ -104,8 +107,8 @@ def run_steps(
 
     Args:
         graph_defs: with a device on every op; their placeholders are replaced.
-        request: `placements`, of each `control`, edges to add, see `add_control_edges`; `roots`,
-            fetches and targets; `initializer`, the op that sets all variables; `effort`, as a
+        request: `placements`, of each `control`, edges to add, see `add_control_edges`, `roots`,
+            fetches and targets, and `initializer`, the op that sets all variables; `effort`, as a
             dictionary; `traces`, how many further steps of the last placement to trace.
         target: of the session: "" for this process, or a worker's address.
         config: the session's ConfigProto; what would change the graph is put out.
@@ -133,7 +136,7 @@ def run_steps(
     with ExitStack() as stack:
         say("setting the variables")
         steps = [
-            _Steps(stack, graph_def, placement["control"], request, target, config)
+            _Steps(stack, graph_def, placement, target, config)
             for graph_def, placement in zip(graph_defs, request["placements"], strict=True)
         ]
         say("running its first steps")
@@ -175,8 +178,7 @@ class _Steps:
         self,
         stack: ExitStack,
         graph_def: GraphDef,
-        control: Iterable[tuple[str, str]],
-        request: Mapping[str, Any],
+        placement: Mapping[str, Any],
         target: str,
         config: Any,
     ) -> None:
@@ -184,14 +186,14 @@ class _Steps:
         from tensorflow.python.framework.importer import import_graph_def
         from tensorflow.python.framework.ops import Graph
 
-        initializers = [request["initializer"], *with_inputs(graph_def)]
-        add_control_edges(graph_def, control)
+        initializers = [placement["initializer"], *with_inputs(graph_def)]
+        add_control_edges(graph_def, placement["control"])
         graph = Graph()
         with graph.as_default():
             import_graph_def(graph_def, name="")
         self._session = stack.enter_context(closing(Session(target, graph, config)))
         self._session.run([graph.get_operation_by_name(name) for name in initializers])
-        self.names = list(dict.fromkeys(name.split(":")[0] for name in request["roots"]))
+        self.names = list(dict.fromkeys(name.split(":")[0] for name in placement["roots"]))
         self._wanted = [graph.get_operation_by_name(name) for name in self.names]
         self.run = self._session.make_callable(self._wanted)
 

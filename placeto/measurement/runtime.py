@@ -1,7 +1,7 @@
 """Measuring placements one after another, whatever becomes of each."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Self
 
@@ -112,11 +112,7 @@ class Runtime:
         *,
         traces: int = 0,
     ) -> list[Measurement]:
-        """Runs several placements in turn, a step of each, again and again.
-
-        Whatever slows the machine down for longer than a few steps slows all of them. Turns count
-        during which all cores were about as fast as each other; `paces` tell how much they
-        differed.
+        """Runs several placements of a graph in turn, see `in_turn`.
 
         Args:
             problem: a graph on this runtime's cluster.
@@ -124,26 +120,49 @@ class Runtime:
             runnable: the graph's GraphDef.
             effort: how many steps of each.
             traces: how many further steps of the last placement to trace.
+        """
+        placements = [(problem, devices, runnable) for devices in np.asarray(many)]
+        return self.in_turn(placements, effort, traces=traces)
+
+    def in_turn(
+        self,
+        placed: Sequence[tuple[PlacementProblem, Ints, Runnable]],
+        effort: Effort | None = None,
+        *,
+        traces: int = 0,
+    ) -> list[Measurement]:
+        """Runs several placements in turn, a step of each, again and again.
+
+        Whatever slows the machine down for longer than a few steps slows all of them. Turns count
+        during which all cores were about as fast as each other; `paces` tell how much they
+        differed. Graphs may differ, but what is a variable of the same name must be the same.
+
+        Args:
+            placed: of each the problem, a graph on this runtime's cluster; (num_groups,) devices;
+                and the graph's GraphDef.
+            effort: how many steps of each.
+            traces: how many further steps of the last placement to trace.
 
         Returns:
             A measurement each, the samples of a turn side by side. If one cannot be run, all have
             the reason why.
         """
-        effort, names = effort or Effort(), problem.graph.op_names
+        effort = effort or Effort()
         placements, used = [], set()
-        for devices in np.asarray(many):
+        for problem, devices, runnable in placed:
+            names = problem.graph.op_names
             op_devices = devices[problem.op_group].tolist()
             used.update(op_devices)
             control = self.control(problem, devices).tolist()
             placements.append({
                 "ops": dict(zip(names, op_devices, strict=True)),
                 "control": [(names[before], names[after]) for before, after in control],
+                "path": str(runnable.path),
+                "sha256": runnable.sha256,
+                "roots": [*runnable.fetches, *runnable.targets],
+                "initializer": runnable.initializer,
             })  # fmt: skip
         request = {
-            "path": str(runnable.path),
-            "sha256": runnable.sha256,
-            "roots": [*runnable.fetches, *runnable.targets],
-            "initializer": runnable.initializer,
             "devices": self._devices,
             "placements": placements,
             "effort": asdict(effort),

@@ -21,7 +21,7 @@ PARENT = Path(__file__).parents[2] / "placeto" / "measurement" / "parent.py"
 
 def act(parent: Any, request: dict[str, Any]) -> None:
     """Does as the request says."""
-    first, *rest = request["path"].split(", ")
+    first, *rest = request["placements"][0]["path"].split(", ")
     kind, *numbers = first.split()
     parent.send({"stage": "running its steps"})
     if kind == "crashes":

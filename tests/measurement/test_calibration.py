@@ -104,6 +104,17 @@ def test_the_figures_of_the_devices_are_found(calibration):
         assert check["tries"] == 1
 
 
+def test_channels_are_kept_if_asked_for_and_graphs_measured(calibration, runnable):
+    said = []
+    known = replace(WORKERS, channels=TRUTH.channels, source="Known.")
+    again = calibrate(known, [(GRAPH, runnable)], Effort(1, 5), 2, said.append, keep_channels=True)
+    assert again.cluster.channels == TRUTH.channels
+    assert not any("sending" in line for line in said)
+    assert again.cluster.source.endswith("Channels as before: Known.")
+    for old, new in zip(calibration.graphs, again.graphs, strict=True):
+        assert new.op_seconds["pair-k"] == pytest.approx(old.op_seconds["pair-k"])
+
+
 def test_the_files_load_and_simulate_as_the_devices_run(calibration, runnable, tmp_path):
     folder = tmp_path / "made" / "here"
     files = save_calibration(calibration, [runnable], folder)

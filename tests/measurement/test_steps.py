@@ -42,8 +42,8 @@ def run(monkeypatch):
         # Each step looks at the clock twice.
         clock = (time for each in ends for time in (0.0, each))
         monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-        request = {"effort": asdict(effort), "traces": traces, "placements": [{"control": []}]}
-        request |= {"roots": ["step:0"], "initializer": "initializer"}
+        placement = {"control": [], "roots": ["step:0"], "initializer": "initializer"}
+        request = {"effort": asdict(effort), "traces": traces, "placements": [placement]}
         config = tf.compat.v1.ConfigProto()
         samples, paces, made = driver.run_steps(
             [graph.as_graph_def()], request, "", config, list, stages.append

@@ -67,7 +67,8 @@ class Calibration:
         cluster: the cluster with measured figures; its devices' kinds have columns in `graphs`.
         graphs: as given, but with such columns, and without the tensors of inputs.
         launches: device kind -> its overheads.
-        errors: (num_channels,) median relative difference between samples and fit of a channel.
+        errors: (num_channels,) median relative difference between samples and fit of a channel;
+            empty if channels were kept.
         checks: one a graph and device.
     """
 
@@ -84,6 +85,8 @@ def calibrate(
     effort: Effort,
     num_traces: int,
     progress: Progress,
+    *,
+    keep_channels: bool = False,
 ) -> Calibration:
     """Runs each graph as a whole on each device, and transfers between the devices.
 
@@ -91,7 +94,7 @@ def calibrate(
     all of them, and placers may go on treating them alike. Give devices that differ different
     kinds. The columns of kind `cpu` of a cluster `local-2` are called `local-2-cpu`.
 
-    In the end each graph runs on each device again. Where that is more than 3% off what was
+    In the end each graph runs on each device again. Where that is more than 5% off what was
     measured on the kind, the graph is measured again, three times at most; all of it counts then.
 
     A channel has what transfers cost its ends, too, by size, if they cost anything; but for one
@@ -109,6 +112,8 @@ def calibrate(
         effort: of each graph on each device.
         num_traces: traced steps of each graph on each device.
         progress: called with what is being done.
+        keep_channels: whether channels stay as the cluster has them, as one that was calibrated
+            before; what costs most of the time is then only done for the graphs.
 
     Raises:
         PlacetoError: the cluster cannot be started, a channel has a path, or a graph or a transfer
@@ -157,7 +162,9 @@ def calibrate(
                 ends[kinds] = measure_ends(runtime, source, destination, Path(folder))
             return ends[kinds]
 
-        channels, errors = fit_channels(cluster, sample, ends_of)
+        channels, errors = cluster.channels, tuple[float, ...]()
+        if not keep_channels:
+            channels, errors = fit_channels(cluster, sample, ends_of)
         # Last, so that some time lies between.
         confirmed = [
             confirm(device_kinds, profiles, partial(run_again, row), partial(profiled, row))
@@ -182,6 +189,8 @@ def calibrate(
         for each in cluster.devices
     )
     name, source = calibrated_name(cluster), _source(errors, launches)
+    if keep_channels:
+        source += f" Channels as before: {cluster.source}"
     found = replace(cluster, name=name, devices=devices, channels=channels, source=source)
     calibrated: list[ComputationGraph] = []
     checks: list[Check] = []
@@ -257,13 +266,17 @@ def _calibrated(
 def _source(errors: Sequence[float], launches: Mapping[str, StepOverheads]) -> str:
     here = machine()
     versions = ", ".join(f"{name} {text}" for name, text in here["versions"].items())
-    error = f"; the channels' fit is {np.median(errors):.0%} off" if errors else ""
+    channels = ""
+    if errors:
+        channels = (
+            ", bandwidth, latency, overhead and what the ends of transfers do; the channels' "
+        )
+        channels += f"fit is {np.median(errors):.0%} off"
     steps = max(launch.step_overhead for launch in launches.values())
     return (
         f"{_measured_by()} on {here['processor']}, {here['cores']} cores ({versions}): launch "
-        f"overhead, bandwidth, latency, overhead and what the ends of transfers do{error}. A step "
-        f"takes {steps:.2g} s besides, which no simulation counts. Memory is as the cluster was "
-        "given."
+        f"overhead{channels}. A step takes {steps:.2g} s besides, which no simulation counts. "
+        "Memory is as the cluster was given."
     )
 
 

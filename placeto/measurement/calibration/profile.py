@@ -15,7 +15,7 @@ from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats
 from placeto.support.errors import PlacetoError
 
-WITHIN = 0.03
+WITHIN = 0.05  # two runs on calm cores differ by as much
 TRIES = 3
 
 
