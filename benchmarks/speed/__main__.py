@@ -16,6 +16,8 @@ from typing import Any
 from benchmarks.output import save
 from benchmarks.speed.environment import ENVIRONMENTS, environment_speed
 from benchmarks.speed.others import has_grappler
+from benchmarks.speed.semantics import GRAPHS as CUT
+from benchmarks.speed.semantics import semantics_speed
 from benchmarks.speed.simulation import GRAPHS, GROUPINGS, simulation_speed
 from benchmarks.speed.timing import first_call_speed
 from placeto.measurement.calibration.machine import machine
@@ -34,6 +36,8 @@ def train() -> dict[str, Any]:
 PARTS: dict[str, Callable[[], Any]] = {"first_call": first_call_speed, "training": train}
 for pair in ENVIRONMENTS:
     PARTS["/".join(("environment", *pair))] = partial(environment_speed, *pair)
+for name in CUT:
+    PARTS[f"semantics/{name}"] = partial(semantics_speed, name)
 for pair in product(GRAPHS, GROUPINGS):
     PARTS["/".join(("simulation", *pair))] = partial(simulation_speed, *pair)
 

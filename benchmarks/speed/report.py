@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.output import table, table_of
+from benchmarks.speed.semantics import VERSIONS, over_version_1
 from benchmarks.speed.simulation import PLACEMENTS
 
 Document = dict[str, Any]
@@ -25,6 +26,8 @@ def markdown(document: Document) -> str:
         "Microseconds a simulation on `k80x4`, from scratch and on one core but where it says "
         "otherwise": simulations(document),
         "Microseconds a simulation of one random placement, groups `auto`": comparisons(document),
+        "Microseconds a simulation of a placement in blocks, of a batch of 64 on one core, groups "
+        "`auto`, without and with what transfers cost their ends": semantics(document),
         "Environment steps a second on `k80x4`, beside an environment that runs the plain Python "
         "reference at every step": environments(document),
         "Training steps a second on `inception_v3` and `k80x2`, policy and gradient included, and "
@@ -62,6 +65,17 @@ def comparisons(document: Document) -> str:
                 cells += [number(theirs * 1e6), number(theirs / ours)] if theirs else ["-", "-"]
             rows.append(cells)
     return table(["graph", "`placeto`", "plain Python", "ratio", "Grappler", "ratio"], rows)
+
+
+def semantics(document: Document) -> str:
+    """A row a graph: version 1 of the semantics, and what version 2 takes."""
+    rows = []
+    for row in document["semantics"]:
+        cells = [number(row["times"][version]["fastest"] * 1e6) for version in VERSIONS]
+        ratios = [number(over_version_1(row["times"], version)) for version in VERSIONS[1:]]
+        rows.append([f"`{row['graph']}`", *cells, *ratios])
+    ratios = [f"{version}, ratio" for version in VERSIONS[1:]]
+    return table(["graph", *VERSIONS, *ratios], rows)
 
 
 def environments(document: Document) -> str:
