@@ -60,6 +60,7 @@ class Plan:
     rounds: int = 2  # runs of each placement
     effort: Effort = FEW_STEPS  # of each run
     beside_single: bool = False  # whether each single device takes turns with it, step by step
+    cluster: str | Path = CLUSTER  # that is calibrated
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Study:
                 extracted.unlink()
         if not (self.folder / CALIBRATED).exists():
             graphs += ["-o", self.folder / "calibrated", *self.plan.calibration]
-            _command("calibrate", "--cluster", CLUSTER, *graphs)
+            _command("calibrate", "--cluster", self.plan.cluster, *graphs)
 
     def cluster(self) -> Cluster:
         """The calibrated cluster."""

@@ -130,3 +130,24 @@ def mixer(patches: int = 64, width: int = 192, depth: int = 3) -> Any:
         more = layers.Dense(4 * width, "gelu")(layers.LayerNormalization()(x))
         x = layers.Add()([x, layers.Dense(width)(more)])
     return Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))
+
+
+def encoder(width: int = 384, heads: int = 6, depth: int = 4, length: int = 64) -> Any:
+    """A transformer's encoder over words, with a label a sentence (Vaswani et al. 2017)."""
+    words = Input((length,), dtype="int32")
+    x = layers.Embedding(5_000, width)(words)
+    for _ in range(depth):
+        seen = layers.MultiHeadAttention(heads, width // heads)(x, x)
+        x = layers.LayerNormalization()(layers.Add()([x, seen]))
+        more = layers.Dense(width)(layers.Dense(4 * width, "relu")(x))
+        x = layers.LayerNormalization()(layers.Add()([x, more]))
+    return Model(words, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))
+
+
+def language(hidden: int = 512, words: int = 5_000, length: int = 16) -> Any:
+    """Two LSTM layers, unrolled, that guess every next word (Zaremba et al. 2014)."""
+    read = Input((length,), dtype="int32")
+    x = layers.Embedding(words, hidden)(read)
+    for _ in range(2):
+        x = layers.LSTM(hidden, unroll=True, return_sequences=True)(x)
+    return Model(read, layers.Dense(words, "softmax")(x))

@@ -7,11 +7,10 @@ from itertools import product
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import rankdata
 
+from placeto.heuristics.stages import layer_position
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
-from placeto.support.dags import levels
 
 CUTS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 WINDOWS = (4, 8, 16, 32)
@@ -36,7 +35,7 @@ def splits(problem: PlacementProblem) -> list[Split]:
     """
     ends = [np.full(problem.num_groups, device) for device in (0, 1)]
     found = [Split(f"all on {device}", "single device", each) for device, each in enumerate(ends)]
-    orders = {"cut": problem.group_position, "layer cut": layer_of_group(problem)}
+    orders = {"cut": problem.group_position, "layer cut": layer_position(problem)}
     for (family, position), cut in product(orders.items(), CUTS):
         there = (_work_before(problem, position) > cut).astype(np.int64)
         found.append(Split(f"{family} at {cut}", family, there))
@@ -60,16 +59,6 @@ def different(splits: Iterable[Split]) -> list[Split]:
     return list(found.values())
 
 
-def layer_of_group(problem: PlacementProblem) -> Ints:
-    """(num_groups,) how deep in the model a group is, from the step's nearer end."""
-    count, edges = problem.graph.num_ops, problem.graph.op_edges
-    depth = np.minimum(levels(count, *edges), levels(count, *reversed(edges)))
-    # Half of a group's work is before and half behind its depth; a group may have both passes.
-    weight = problem.op_seconds[:, 0] + 1e-9
-    work, total = (np.bincount(problem.op_group, each) for each in (weight * depth, weight))
-    return rankdata(work / total, method="ordinal") - 1
-
-
 def branches_apart(problem: PlacementProblem, windows: int) -> Ints:
     """(num_groups,) unconnected parts of each window of layers apart, the largest first."""
     window = _windows(problem, windows)
@@ -91,7 +80,7 @@ def branches_apart(problem: PlacementProblem, windows: int) -> Ints:
 
 def _windows(problem: PlacementProblem, windows: int) -> Ints:
     """(num_groups,) in which of some windows of layers, of equal work, each group is."""
-    share = _work_before(problem, layer_of_group(problem))
+    share = _work_before(problem, layer_position(problem))
     return np.minimum((share * windows).astype(np.int64), windows - 1)
 
 

@@ -1,0 +1,263 @@
+"""What a pipeline wins when it is run: `python -m benchmarks.pipelines`.
+
+Ordinary training steps on the two workers of `local-2`, their batch in one piece and as 2, 4 and 8
+microbatches, calibrated: one worker, cuts by layers, the expert's placement, the chain cut exactly,
+what `auto` finds within seconds, and what its runs decide. All placements of a step run in turn
+with the best single worker there is, which has as many microbatches as are best for it. It takes
+hours and goes on where it was stopped; `--models` says which to go through. `--quick` takes
+minutes. Writes `results/pipelines.json` and `results/pipelines.md`.
+"""
+
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measuring import CALIBRATED, Case, Plan, Study
+from benchmarks.output import RESULTS, command_line, save, table
+from benchmarks.splits import splits
+from placeto import simulate
+from placeto.heuristics.initial import single_devices
+from placeto.measurement import Effort, Runtime, conduct
+from placeto.measurement.calibration.machine import machine
+from placeto.placers import NotApplicable, place
+from placeto.placers.measured import place_measured
+from placeto.placers.ordering import ordered
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Ints
+from placeto.support.files import read_json, write_json
+
+ONE, EVEN, AUTO, MEASURED = "one worker", "layer cut at 0.5", "auto", "auto --measure"
+CUTS = tuple(f"layer cut at {share}" for share in (0.35, 0.5, 0.65))
+METHODS = ("expert", "stages", AUTO)  # in this order; the last is traced
+EFFORT = Effort(warm_up=2, steps=7, deadline_seconds=900, patience_seconds=1.0)
+
+
+@dataclass(frozen=True)
+class Pipelines:
+    """What is measured: sources by name, microbatches, seconds of a search, runs of the loop."""
+
+    sources: dict[str, str]
+    microbatches: tuple[int, ...]
+    seconds: float
+    runs: int
+
+
+FULL = Pipelines(
+    {
+        "resnet50": "keras:ResNet50?image=64&classes=100&batch=16",
+        "vgg16": "keras:VGG16?image=48&classes=100&batch=16",
+        "inception_v3": "keras:InceptionV3?image=96&classes=100&batch=16",
+        "mobilenet_v2": "keras:MobileNetV2?image=96&classes=100&batch=32",
+        "encoder": "benchmarks.models:encoder?batch=16",
+        "language": "benchmarks.models:language?batch=64",
+    },
+    (1, 2, 4, 8),
+    seconds=10.0,
+    runs=12,
+)
+QUICK = Pipelines({"encoder": "benchmarks.models:encoder?depth=2&batch=8"}, (1, 4), 2.0, 4)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A model's training step in each number of microbatches, calibrated."""
+
+    name: str
+    plan: Pipelines
+    cases: dict[int, Case]
+    kept: Path  # what was measured until now
+
+    def measure(self, runtime: Runtime) -> dict[str, Any]:
+        """Runs what was not run yet."""
+        found: dict[str, Any] = read_json(self.kept) if self.kept.exists() else {"steps": {}}
+        if "singles" not in found:
+            self._say("single workers")
+            found["singles"] = self._singles(runtime)
+            write_json(self.kept, found)
+        single = best_single(found)
+        for count in self.cases:
+            if str(count) not in found["steps"]:
+                self._say(f"{count} microbatches")
+                found["steps"][str(count)] = self._placements(runtime, count, single)
+                write_json(self.kept, found)
+        if MEASURED not in found:
+            self._say(MEASURED)
+            found[MEASURED] = self._loop(runtime, int(best(found, AUTO)[0]), single)
+            write_json(self.kept, found)
+        return found
+
+    def _say(self, what: str) -> None:
+        print(f"{self.name}: {what}", file=sys.stderr, flush=True)
+
+    def _singles(self, runtime: Runtime) -> dict[str, list[list[float]]]:
+        """By microbatches, the samples of either worker."""
+        keys = [(count, number) for count in self.cases for number in range(2)]
+        placed = [self._single(count, number) for count, number in keys]
+        runs = runtime.in_turn(placed, EFFORT)
+        _check(run.reason for run in runs)
+        found: dict[str, list[list[float]]] = {str(count): [] for count in self.cases}
+        for (count, _), run in zip(keys, runs, strict=True):
+            found[str(count)].append(list(run.samples))
+        return found
+
+    def _single(self, count: int, number: int) -> tuple[PlacementProblem, Ints, Any]:
+        case = self.cases[count]
+        return case.problem, single_devices(case.problem)[number], case.runnable
+
+    def _placements(self, runtime: Runtime, count: int, single: int) -> dict[str, Any]:
+        """Of each placement what is predicted and what it took, in turn with single workers."""
+        case = self.cases[count]
+        problem = ordered(case.problem)
+        many = {each.label: each.devices for each in splits(problem) if each.label in CUTS}
+        for method in METHODS:
+            with suppress(NotApplicable):
+                many[method] = place(problem, method, self.plan.seconds).devices
+        placed = [self._single(single, number) for number in range(2)]
+        placed += [(problem, devices, case.runnable) for devices in many.values()]
+        *runs, last = runtime.in_turn(placed, EFFORT, traces=1)
+        _check([last.reason])
+        one = self._predicted_single(single)
+        seen = conduct(problem, simulate(problem, many[AUTO]), last)
+        rows = {}
+        for (label, devices), run in zip(many.items(), [*runs[2:], last], strict=True):
+            schedule = simulate(problem, devices)
+            rows[label] = {
+                "predicted": schedule.step_time / one,
+                "samples": list(run.samples),
+                "transfers": len(schedule.transfers),
+                "devices": "".join(map(str, devices.tolist())),
+            }
+        beside = [list(run.samples) for run in runs[:2]]
+        order = problem.order if isinstance(problem.order, str) else "ranks"
+        return {"order": order, "beside": beside, "in_order": seen.in_order, "rows": rows}
+
+    def _loop(self, runtime: Runtime, count: int, single: int) -> dict[str, Any]:
+        """What search and runs end with, run once more in turn with single workers."""
+        case = self.cases[count]
+        problem = ordered(case.problem)
+        found = place_measured(problem, runtime, case.runnable, AUTO, self.plan.seconds,
+                               runs=self.plan.runs)  # fmt: skip
+        devices = found.placement.devices
+        placed = [self._single(single, number) for number in range(2)]
+        *beside, run = runtime.in_turn([*placed, (problem, devices, case.runnable)], EFFORT)
+        _check([run.reason])
+        predicted = simulate(problem, devices).step_time / self._predicted_single(single)
+        return {
+            "microbatches": count, "runs": sum(len(each.runs) for each in found.candidates),
+            "found_by": found.placement.found_by, "predicted": predicted,
+            "samples": list(run.samples), "beside": [list(each.samples) for each in beside],
+        }  # fmt: skip
+
+    def _predicted_single(self, count: int) -> float:
+        problem = self.cases[count].problem
+        return simulate(problem, single_devices(problem)[0]).step_time
+
+
+def best_single(found: dict[str, Any]) -> int:
+    """How many microbatches make a step of one worker fastest, by the mean of both in turn."""
+    singles = {count: np.mean(samples, axis=0) for count, samples in found["singles"].items()}
+    base = next(iter(singles.values()))
+    return int(min(singles, key=lambda count: float(np.median(singles[count] / base))))
+
+
+def ratio(samples: list[float], beside: list[list[float]]) -> float:
+    """The median of the turns' ratios, over the mean of both single workers in the turn."""
+    return float(np.median(np.array(samples) / np.mean(beside, axis=0)))
+
+
+def best(found: dict[str, Any], label: str) -> tuple[str, float, float]:
+    """Of a kind of placement the best number of microbatches, its ratio, and the predicted one."""
+    each = [
+        (count, ratio(step["rows"][label]["samples"], step["beside"]),
+         step["rows"][label]["predicted"])
+        for count, step in found["steps"].items()
+        if label in step["rows"]
+    ]  # fmt: skip
+    return min(each, key=lambda of: of[1])
+
+
+def markdown(models: dict[str, Any]) -> str:
+    """A row a model: its best single worker, the best of each kind of placement over it."""
+    rows, ratios = [], []
+    for name, found in models.items():
+        single = best_single(found)
+        one = 1e3 * float(np.median(np.mean(found["singles"][str(single)], axis=0)))
+        cells = [f"`{name}`", f"{one:.0f} ({single})"]
+        cut = min((best(found, label) for label in CUTS), key=lambda of: of[1])
+        kinds = [best(found, EVEN), cut, *(best(found, label) for label in METHODS)]
+        cells += [f"{value:.2f} ({count})" for count, value, _ in kinds]
+        loop = found[MEASURED]
+        measured = ratio(loop["samples"], loop["beside"])
+        in_order = min(step["in_order"] for step in found["steps"].values())
+        last = f"{measured:.2f} ({loop['microbatches']})"
+        rows.append([*cells, f"{kinds[-1][2]:.2f}", last, f"{in_order:.1%}"])
+        ratios.append([value for _, value, _ in kinds] + [measured])
+    means = [f"{value:.2f}" for value in np.exp(np.log(ratios).mean(axis=0))]
+    rows.append(["geometric mean", "", *means[:-1], "", means[-1], ""])
+    header = ["step", "one worker, ms", "even cut", "best cut", "`expert`", "`stages`", "`auto`"]
+    header += ["predicted", "`auto --measure`", "in order"]
+    columns = ["step", "microbatches", "order", "`stages`", "`auto`", "predicted", "transfers"]
+    return f"{table(header, rows)}\n{table(columns, by_microbatches(models))}"
+
+
+def by_microbatches(models: dict[str, Any]) -> list[list[str]]:
+    """A row a model and number of microbatches."""
+    rows = []
+    for name, found in models.items():
+        for count, step in found["steps"].items():
+            placed, auto = step["rows"], step["rows"][AUTO]
+            ratios = (ratio(placed[label]["samples"], step["beside"]) for label in ("stages", AUTO))
+            cells = [f"`{name}`", count, step["order"], *(f"{value:.2f}" for value in ratios)]
+            rows.append([*cells, f"{auto['predicted']:.2f}", str(auto["transfers"])])
+    return rows
+
+
+def _check(reasons: Iterable[str]) -> None:
+    if reason := next(filter(None, reasons), ""):
+        raise RuntimeError(f"cannot be run: {reason}")
+
+
+def steps(plan: Pipelines, folder: Path, names: Iterable[str]) -> Iterable[Step]:
+    """Extracts and calibrates what is not there yet, a model after the other.
+
+    Channels are measured with the first.
+    """
+    first: Path | None = None
+    for name in names:
+        own = folder / name
+        sources = {f"{name}_{count}": f"{plan.sources[name]}&microbatches={count}"
+                   for count in plan.microbatches}  # fmt: skip
+        made = Plan(sources, {}, ("--warm-up", "2", "--steps", "5", "--traces", "3"))
+        if first is not None:
+            made = replace(made, cluster=first, calibration=(*made.calibration, "--keep-channels"))
+        study = Study(name, made, own, own)
+        study.prepare()
+        first = first or own / CALIBRATED
+        cases = {count: study.case(f"{name}_{count}", "auto") for count in plan.microbatches}
+        yield Step(name, plan, cases, own / "measured.json")
+
+
+def main() -> None:
+    """Runs the study, and writes what there is."""
+    parser = command_line("pipelines", "a small model, minutes; results into the folder")
+    parser.add_argument("--models", nargs="+", choices=FULL.sources, help="only these")
+    parser.add_argument("--folder", type=Path, help="where all that is measured is kept")
+    wanted = parser.parse_args()
+    plan = QUICK if wanted.quick else FULL
+    folder = wanted.folder or Path("build") / ("pipelines-quick" if wanted.quick else "pipelines")
+    models = {}
+    for step in steps(plan, folder, wanted.models or plan.sources):
+        with Runtime(next(iter(step.cases.values())).problem.cluster) as runtime:
+            models[step.name] = step.measure(runtime)
+    settings = {"effort": asdict(EFFORT), "seconds": plan.seconds, "runs": plan.runs}
+    document = {"machine": machine(), **settings, "sources": plan.sources, "models": models}
+    save("pipelines", document, markdown(models), folder if wanted.quick else RESULTS)
+
+
+if __name__ == "__main__":
+    main()
