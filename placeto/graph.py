@@ -203,6 +203,15 @@ class ComputationGraph:
         """How many microbatches a pipelined step has; 1 if it is none."""
         return max(int(self.microbatch.max()) + 1, 1)
 
+    @property
+    def batch(self) -> int | None:
+        """How many examples a step has, all microbatches together; None where it is not known.
+
+        It is `meta["batch"]`, which extraction writes.
+        """
+        batch = self.meta.get("batch")
+        return batch if type(batch) is int and batch > 0 else None
+
     @cached_property
     def op_edges(self) -> tuple[Ints, Ints]:
         """Producer and consumer op of every edge, two (num_edges,) arrays."""

@@ -1,7 +1,5 @@
 """`placeto extract`."""
 
-import contextlib
-import sys
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,11 +10,10 @@ from tyro.conf import Positional, arg
 from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import Json, Workers
 from placeto.cli.output import check_outputs, note, print_json, progress
-from placeto.graph import ComputationGraph, save_graph
+from placeto.cli.sources import check_graph_file, extracted
 from placeto.support.errors import PlacetoError
-from placeto.support.streams import redirected
-from placeto.zoo.families import is_synthetic, members, parse_family, parse_member
-from placeto.zoo.folders import cache_folder, graph_path, is_reference, synthetic_member
+from placeto.zoo.families import members, parse_family
+from placeto.zoo.folders import cache_folder, graph_path, is_reference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +50,10 @@ def run(arguments: Extract) -> int:
         raise PlacetoError(
             "missing from placeto extract: -o FILE, --output FILE; see placeto extract --help"
         )
-    if not arguments.output.endswith((".json", ".json.gz")):
-        raise PlacetoError(f"{arguments.output}: a graph file's name ends in .json or .json.gz")
+    check_graph_file(arguments.output)
     check_outputs(arguments.output)
-    graph, beside = _extracted(arguments.source, arguments.output)
+    extraction = extracted(arguments.source)
+    graph, beside = extraction.graph, extraction.save(arguments.output)
     for warning in graph.meta.get("warnings", ()):
         note(f"warning: {warning}")
     if arguments.json:
@@ -78,24 +75,6 @@ def run(arguments: Extract) -> int:
         found = "" if beside is None else f", the GraphDef is in {beside}"
         note(f"{graph.num_ops} ops are in {arguments.output}{found}")
     return 0
-
-
-def _extracted(source: str, output: str) -> tuple[ComputationGraph, Path | None]:
-    if is_reference(source) and is_synthetic((member := parse_member(source)).family):
-        graph = synthetic_member(member)
-        save_graph(graph, output)
-        return graph, None
-    from placeto.extraction import extract
-
-    # What TensorFlow's runtime and a user's module print is not the command's output. Every stage
-    # of an extraction is worth a line; there are few.
-    with (
-        redirected(1, to=2),
-        contextlib.redirect_stdout(sys.stderr),
-        progress("extract", interval_seconds=0) as report,
-    ):
-        extraction = extract(source, progress=report)
-        return extraction.graph, extraction.save(output)
 
 
 def _family(arguments: Extract) -> int:

@@ -77,7 +77,7 @@ def run(arguments: Measure) -> int:
     row = {
         "graph": graph.name,
         "cluster": cluster.name,
-        **measurement_row(measurement),
+        **measurement_row(measurement, graph),
         "placement": arguments.placement,
         "warm_up": effort.warm_up,
         "simulated_step_time": seconds(schedule.step_time),

@@ -4,18 +4,17 @@ import math
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
 import numpy as np
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from placeto.bounds.heads import raise_by_joins
 from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import (
     File,
-    Graph,
     Json,
     OutputFile,
     ProblemArguments,
@@ -25,6 +24,7 @@ from placeto.cli.arguments import (
 )
 from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_result, progress
+from placeto.cli.sources import check_graph_file, extracted, is_source, saved, tried
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.measurement import Runnable, Runtime, RuntimeSettings, find_runnable
@@ -35,8 +35,10 @@ from placeto.placement.module_devices import check_device_map
 from placeto.placement.placed_graph import ORDERED, UNORDERED
 from placeto.placers import place
 from placeto.placers.measured import LEAST_RUNS, place_measured
+from placeto.placers.microbatches import best_of, is_open
 from placeto.placers.registry import find_placer, with_policy
 from placeto.problem import PlacementProblem
+from placeto.reports.microbatches import try_rows
 from placeto.reports.page import RunContext, make_report, save_report
 from placeto.reports.rows import (
     Baseline,
@@ -65,6 +67,11 @@ class Place(ProblemArguments):
     """Finds a placement: a device for every group of ops.
 
     Attributes:
+        graph: A bundled graph (see `placeto list`), a graph file, or a source that `placeto
+            extract` takes. With microbatches=auto among its options, 1, 2, 4, … microbatches are
+            tried, for half of the budget, and the best number is kept.
+        save_graph: Graph file to write of a source, .json or .json.gz, with its GraphDef beside;
+            goes with --output and --measure.
         method: A placer (see `placeto list`); by default auto, or placeto if --policy is of that
             agent.
         policy: A trained policy for auto, placeto or placeto-2019 to begin with: a run directory of
@@ -84,13 +91,14 @@ class Place(ProblemArguments):
         measure_seconds: With --measure: no run begins when all runs have taken so many seconds.
     """
 
-    graph: Graph
+    graph: Positional[str]
     method: Annotated[str | None, arg(metavar="PLACER")] = None
     policy: Annotated[str | None, arg(metavar="NAME|DIR")] = None
     budget: float = 30.0
     seed: int = 0
     settings: Settings = ()
     output: OutputFile = None
+    save_graph: File = None
     timeline: Timeline = None
     device_map: File = None
     report: File = None
@@ -104,27 +112,43 @@ def run(arguments: Place) -> int:
     method, settings = _method(arguments)
     output, timeline, device_map = arguments.output, arguments.timeline, arguments.device_map
     inputs = (arguments.graph, arguments.cluster)
-    check_outputs(output, timeline, device_map, arguments.report, inputs=inputs)
-    graph, cluster = load_graph(arguments.graph), load_cluster(arguments.cluster)
+    _check_source(arguments)
+    outputs = (output, timeline, device_map, arguments.report, arguments.save_graph)
+    check_outputs(*outputs, inputs=inputs)
+    graph = None if is_source(arguments.graph) else load_graph(arguments.graph)
+    cluster = load_cluster(arguments.cluster)
     if compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), raise_by_joins):
         note("compiling, once after an installation")
         compile_kernel()
-    problem = arguments.problem(graph, cluster)
+    tries, budget, seed = None, arguments.budget, arguments.seed
+    if graph is None and is_open(arguments.graph):
+        tries = tried(arguments.graph, arguments, cluster, method, budget / 2, seed, settings)
+        budget = max(budget - tries.wall_seconds, budget / 2)
+        graph, problem = saved(tries.extraction, arguments.save_graph), tries.best.problem
+    else:
+        if graph is None:
+            graph = saved(extracted(arguments.graph), arguments.save_graph)
+        problem = arguments.problem(graph, cluster)
     if device_map is not None:
         check_device_map(problem)
     takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()
     if arguments.report is not None and not takes_time:
         raise PlacetoError(f"--report: no op of {graph.name!r} takes any time; give it op_seconds")
-    bench = None
-    if arguments.measure is not None:
+    bench, interrupted = None, tries is not None and tries.interrupted
+    if arguments.measure is not None and not interrupted:
         bench = _prepare(arguments, problem)
     base = baseline(problem)
     if base.infeasibility is not None:
         note(base.infeasibility)
-    budget, seed, found = arguments.budget, arguments.seed, None
+    found = None
     with progress(f"{method} on {graph.name}") as report:
-        if bench is None:
+        if tries is not None and interrupted:
+            placement = replace(tries.best, interrupted=True)
+        elif bench is None:
             placement = place(problem, method, budget, seed, report, settings)
+            if tries is not None:
+                better = best_of(placement, tries.best)
+                placement = replace(better, interrupted=placement.interrupted)
         else:
             runtime, runnable, runs = bench
             with runtime:
@@ -148,6 +172,11 @@ def run(arguments: Place) -> int:
         note(row["infeasibility"])
     if found is not None:
         row |= measured_keys(found, measured)
+    if is_source(arguments.graph):
+        row["save_graph"] = arguments.save_graph
+    if tries is not None:
+        row["microbatches"] = try_rows(tries)
+        row["microbatches_stopped"] = tries.stopped
     files = {"output": output, "timeline": timeline, "device_map": device_map}
     tables = [
         placement_table(placement, base, None if found is None else measured),
@@ -193,6 +222,19 @@ def _method(arguments: Place) -> tuple[str, dict[str, object]]:
     return method, settings | {"policy": arguments.policy}
 
 
+def _check_source(arguments: Place) -> None:
+    """Raises `PlacetoError` where what is asked for and what is placed do not go together."""
+    file, source = arguments.save_graph, is_source(arguments.graph)
+    if file is not None and not source:
+        raise PlacetoError(f"--save-graph {file}: goes with a source, such as zoo:nmt?layers=4")
+    if file is not None:
+        check_graph_file(file)
+    elif source and (arguments.output is not None or arguments.measure is not None):
+        raise PlacetoError(
+            f"{arguments.graph}: --output and --measure need its graph; give --save-graph FILE, too"
+        )
+
+
 def _prepare(arguments: Place, problem: PlacementProblem) -> tuple[Runtime, Runnable, int]:
     """What runs placements, the GraphDef, and how many runs at most; before a long search.
 
@@ -212,7 +254,8 @@ def _prepare(arguments: Place, problem: PlacementProblem) -> tuple[Runtime, Runn
     runtime = Runtime(problem.cluster, RuntimeSettings(order))
     with progress(f"measuring {problem.graph.name}") as report:
         report("finding its GraphDef")
-        runnable = find_runnable(problem.graph)
+        saved_graph = arguments.save_graph
+        runnable = find_runnable(problem.graph if saved_graph is None else load_graph(saved_graph))
     return runtime, runnable, runs
 
 

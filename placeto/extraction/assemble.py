@@ -15,7 +15,7 @@ from placeto.extraction.initializers import INITIALIZER, with_initializers
 from placeto.extraction.loaders import load_step
 from placeto.extraction.microbatches import microbatch_columns
 from placeto.extraction.op_kinds import COMPUTE_OPS, CONVOLUTIONS, FREE_OPS, WRITES, gpu_can_run
-from placeto.extraction.result import Extraction, some, tensor_columns
+from placeto.extraction.result import Extraction, batch_meta, some, tensor_columns
 from placeto.extraction.source import Source
 from placeto.extraction.step import op_and_port
 from placeto.extraction.variables import colocation_keys, handles, update_bytes, variable_bytes
@@ -91,6 +91,7 @@ def extract_step(source: Source, kind: str, optimize: bool, say: Progress) -> Ex
         **(microbatch_columns([node.name for node in nodes], step.phases) if step.phases else {}),
         meta={
             "source": source.text,
+            **batch_meta(step.examples),
             "kind": "sequence" if CONVOLUTIONS.isdisjoint(types) else "vision",
             "versions": {"tensorflow": tf.__version__, "keras": keras.__version__},
             "optimized": optimize,

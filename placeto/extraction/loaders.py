@@ -186,7 +186,8 @@ def _keras_step(model: Any, name: str, options: Mapping[str, Any]) -> TrainingSt
     variables = [*model.variables, *optimizer.variables]
     made = training_step(traced, name, {id(each.value.handle): each.path for each in variables})
     normalized = any(isinstance(each, keras.layers.BatchNormalization) for each in _layers(model))
-    return replace(made, warnings=(BY_MICROBATCH,)) if count > 1 and normalized else made
+    warnings = (BY_MICROBATCH,) if count > 1 and normalized else ()
+    return replace(made, examples=batch, warnings=warnings)
 
 
 def _layers(model: Any) -> list[Any]:
@@ -218,7 +219,8 @@ def _load_zoo(source: Source) -> TrainingStep:
         raise unknown(source.text, f"the zoo has no model {name!r}", "models", sorted(models))
     own = {each.name: each.default for each in inspect.signature(models[name]).parameters.values()}
     if name in STEPS:
-        return training_step(STEPS[name](**take_options(source, own)), name)
+        options = take_options(source, own)
+        return replace(training_step(STEPS[name](**options), name), examples=options["batch"])
     options = take_options(source, {**STEP_OPTIONS, **own})
     return _keras_step(models[name](**{key: options[key] for key in own}), name, options)
 
@@ -252,7 +254,7 @@ def _load_module(source: Source) -> TrainingStep:
             "tf.function with an input_signature, or a Keras model; a torch.nn.Module comes from a "
             "module that imports torch, and not TensorFlow"
         )
-    return training_step(made, source.target)
+    return replace(training_step(made, source.target), examples=own.get("batch"))
 
 
 def _load_saved_model(source: Source) -> TrainingStep:
@@ -273,8 +275,8 @@ def _load_saved_model(source: Source) -> TrainingStep:
     wanted = options["signature"] or only
     if wanted not in signatures:
         raise unknown(source.text, f"no signature {wanted!r}", "signatures", sorted(signatures))
-    step = training_step(signatures[wanted], path.resolve().name)
-    return replace(step, batch=options["batch"] or None)
+    step, batch = training_step(signatures[wanted], path.resolve().name), options["batch"] or None
+    return replace(step, batch=batch, examples=batch)
 
 
 def _load_graph_def(source: Source) -> TrainingStep:
@@ -309,7 +311,9 @@ def _load_graph_def(source: Source) -> TrainingStep:
         else:
             targets.append(op_of(name))
     name, batch = path.name.split(".")[0], options["batch"] or None
-    return TrainingStep(name, graph_def, tuple(fetches), tuple(targets), batch=batch)
+    return TrainingStep(
+        name, graph_def, tuple(fetches), tuple(targets), batch=batch, examples=batch
+    )
 
 
 def _parse(path: Path) -> GraphDef:

@@ -60,6 +60,11 @@ class Extraction:
         return beside
 
 
+def batch_meta(examples: object) -> dict[str, int]:
+    """What `meta` says of how many examples a step has; nothing where that is not known."""
+    return {"batch": examples} if type(examples) is int and examples > 0 else {}
+
+
 def tensor_columns(
     sizes: Mapping[tuple[int, Any], int], reads: Iterable[tuple[tuple[int, Any], int]]
 ) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class TrainingStep:
         initial: variable (a `VarHandleOp`'s name) -> what is known of its first value; a
             variable without one is filled with small random numbers.
         batch: what to put for an unknown first dimension of an input, if known.
+        examples: how many a step has, all microbatches together, if known.
         phases: of a step of several microbatches, op -> phase; see `ComputationGraph`.
         warnings: what there is to say of how the step was made.
     """
@@ -51,6 +52,7 @@ class TrainingStep:
     targets: tuple[str, ...]
     initial: Mapping[str, InitialValue] = field(default_factory=dict)
     batch: int | None = None
+    examples: int | None = None
     phases: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 

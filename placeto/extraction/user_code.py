@@ -50,14 +50,14 @@ def is_pytorch(source: Source) -> bool:
 
 def user_function(
     source: Source, step_options: Mapping[str, Any]
-) -> tuple[Callable[[], Any], dict[str, Any], list[str]]:
+) -> tuple[Callable[[], Any], dict[str, Any], dict[str, Any]]:
     """The function that a source names, with its options filled in.
 
     Beside the function's own options, those of a step can be given. What the function takes under
     the same name is its own.
 
     Returns:
-        The function without parameters, the step's options, and the names of its own.
+        The function without parameters, the step's options, and the values of its own.
 
     Raises:
         PlacetoError: there is no such module, it cannot be imported, or has no such function; an
@@ -87,7 +87,7 @@ def user_function(
     taken = take_options(source, {**step_options, **own}, own)
     given = {key: taken[key] for key in own if key in source.options}
     step = {key: default if key in own else taken[key] for key, default in step_options.items()}
-    return partial(make, **given), step, list(own)
+    return partial(make, **given), step, {key: taken[key] for key in own}
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from placeto.bounds import infeasibility, lower_bound
+from placeto.graph import ComputationGraph
 from placeto.measurement import Measurement
 from placeto.placement import Placement
 from placeto.placers import place
@@ -27,6 +28,7 @@ class MeasurementRow(TypedDict):
     interval: list[float | None]
     pace: float | None
     samples: list[float]
+    examples_per_second: float | None
 
 
 class CandidateRow(MeasurementRow):
@@ -131,7 +133,8 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
     Returns:
         The keys of `placeto place --json` in the design, and: `grouping`, `num_groups`, `order`
         (its name, or `ranks`), `ratio`
-        (step time over that of the best single device), `gap` (step time over the lower bound: at
+        (step time over that of the best single device), `examples_per_second` (null where the graph
+        does not know its batch), `gap` (step time over the lower bound: at
         most so many times the optimum; null unless feasible), `infeasibility` (why no placement
         fits in memory, or null), `single_device_feasible`, `devices` (names), `memory_limit`
         (bytes, one a device, as `peak_memory`), `interrupted`, `settings` (those given to the
@@ -145,8 +148,9 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
         "method": placement.method,
         "grouping": grouping,
         "num_groups": problem.num_groups,
-        "order": problem.order if isinstance(problem.order, str) else "ranks",
+        "order": order_name(problem),
         "step_time": seconds(placement.step_time),
+        "examples_per_second": examples_per_second(problem.graph, placement.step_time),
         "single_device_step_time": seconds(base.single.step_time),
         "single_device_feasible": base.single.feasible,
         "ratio": base.ratio(placement),
@@ -167,8 +171,8 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
     }
 
 
-def measurement_row(measurement: Measurement) -> MeasurementRow:
-    """What a run of a placement yielded, as JSON: seconds, null where it failed.
+def measurement_row(measurement: Measurement, graph: ComputationGraph) -> MeasurementRow:
+    """What a run of a placement of a graph yielded, as JSON: seconds, null where it failed.
 
     `pace` is how many times as long as ever a fixed piece of work took on the slowest core.
     """
@@ -180,6 +184,7 @@ def measurement_row(measurement: Measurement) -> MeasurementRow:
         "interval": [seconds(end) for end in measurement.interval],
         "pace": measurement.pace if measurement.feasible else None,
         "samples": list(measurement.samples),
+        "examples_per_second": examples_per_second(graph, measurement.step_time),
     }
 
 
@@ -202,7 +207,7 @@ def candidate_rows(measured: Measured) -> list[CandidateRow]:
             "runs": len(each.runs) + each.failures,
             "given_up": each.given_up,
             "kept": each is measured.kept,
-            **measurement_row(each.measurement),
+            **measurement_row(each.measurement, measured.placement.problem.graph),
         }
         for each in measured.candidates
     ]
@@ -302,9 +307,19 @@ def fullest(peaks: Sequence[int] | Ints, limits: Sequence[int] | Ints) -> int:
     return int(np.argmax(np.asarray(peaks) / np.maximum(limits, 1)))
 
 
+def order_name(problem: PlacementProblem) -> str:
+    """The name of a problem's order, or `ranks`."""
+    return problem.order if isinstance(problem.order, str) else "ranks"
+
+
 def seconds(value: float) -> float | None:
     """Seconds as JSON has them: null where infinite."""
     return float(value) if math.isfinite(value) else None
+
+
+def examples_per_second(graph: ComputationGraph, step_time: float) -> float | None:
+    """Examples of the batch over a step time; null where one of them is no number."""
+    return None if graph.batch is None else ratio(graph.batch, step_time)
 
 
 def ratio(step_time: float, reference: float) -> float | None:

@@ -22,6 +22,7 @@ from placeto.reports.rows import (
     CandidateRow,
     DeviceRow,
     EvaluationRow,
+    examples_per_second,
     fullest,
     geometric_means,
     kept_row,
@@ -41,6 +42,7 @@ from placeto.zoo.families import FAMILIES, SIZE
 if TYPE_CHECKING:
     from placeto.measurement.calibration import Calibration
 
+_RATE = "ex/s"  # examples a second; short, so that tables of placers stay narrow
 _SIZE = 2**20  # bytes of the tensor whose ends' costs are shown
 
 
@@ -50,13 +52,15 @@ def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
     # One placer may have proven more than is known beforehand.
     low = max((bound for bound in map(base.bound, placements) if bound < np.inf), default=None)
     below = "none fits" if low is None else f"no placement that fits is below {format_time(low)}"
+    rate = [] if problem.graph.batch is None else [_RATE]
     table = _table(
         f"{problem.graph.name} on {problem.cluster.name}, {problem.num_groups} groups",
-        ["method", "step time", "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
+        ["method", "step time", *rate, "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
         left=("method", "fits"),
         whole=("method",),
         caption=f"ratio: step time over {_single(base)}. Gap: at most so many times the optimum; "
-        f"{below}. Peak memory: of the fullest device. Placed: placements simulated.",
+        f"{below}. Peak memory: of the fullest device. Placed: placements simulated."
+        f"{' Ex/s: examples a second.' if rate else ''}",
     )
     table.collapse_padding = True
     fastest = min((each.step_time for each in placements if each.feasible), default=None)
@@ -64,6 +68,7 @@ def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
         table.add_row(
             each.method,
             format_time(each.step_time),
+            *(format_rate(examples_per_second(problem.graph, each.step_time)) for _ in rate),
             format_ratio(base.ratio(each)),
             format_ratio(base.gap(each)),
             _in_one_unit(format_peak(each.peak_memory, problem.memory_limit)),
@@ -86,6 +91,7 @@ def placement_table(
         "cluster": f"{problem.cluster.name}, {problem.num_devices} devices",
         "method": f"{method} ({', '.join(settings)})" if settings else method,
         "step time": format_time(placement.step_time) + _optimum(base.gap(placement)),
+        **_examples(problem.graph, placement.step_time),
     }
     if measured is not None:
         kept = kept_row(measured)
@@ -126,6 +132,7 @@ def measurement_table(
             "graph": problem.graph.name,
             "cluster": problem.cluster.name,
             "step time": f"{format_time(measurement.step_time)}, median of {count} steps",
+            **_examples(problem.graph, measurement.step_time),
             "interval": f"{format_time(low)} to {format_time(high)} (95% of the median)",
             "deviation": f"{format_time(measurement.deviation)}, median absolute",
             "simulated": format_time(simulated),
@@ -136,13 +143,16 @@ def measurement_table(
 
 def candidates_table(rows: Sequence[CandidateRow]) -> Table:
     """Placements that were run for real, the one that was kept stands out."""
+    rate = [_RATE] if any(row["examples_per_second"] for row in rows) else []
+    times = ["simulated", "predicted", "measured", *rate, "median between"]
     table = _table(
         "measured",
-        ["method", "simulated", "predicted", "measured", "median between", "ratio", "runs", ""],
+        ["method", *times, "ratio", "runs", ""],
         left=("method", ""),
         caption="Simulated: by the costs as given; predicted: as corrected by all runs. Between: "
         "with 95% confidence, or of all steps where they are few. Ratio: to the first row "
-        "that ran, of steps in turn; it decides.",
+        "that ran, of steps in turn; it decides."
+        f"{' Ex/s: examples a second.' if rate else ''}",
     )
     table.collapse_padding = True
     for row in rows:
@@ -151,6 +161,7 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
             format_time(row["simulated_step_time"]),
             format_time(row["predicted_step_time"]),
             format_time(row["step_time"]),
+            *(format_rate(row["examples_per_second"]) for _ in rate),
             " and ".join(map(format_time, row["interval"])) if row["feasible"] else "-",
             format_ratio(row["ratio"]),
             str(row["runs"]),
@@ -354,6 +365,13 @@ def format_time(seconds: float | None) -> str:
     return "-" if seconds is None else format_seconds(seconds)
 
 
+def format_rate(rate: float | None) -> str:
+    """Examples a second to three digits or more; a dash for null."""
+    if rate is None:
+        return "-"
+    return f"{rate:.0f}" if rate >= 99.95 else f"{rate:.3g}"
+
+
 def format_ratio(ratio: float | None) -> str:
     """A ratio to three decimals; a dash for null."""
     return "-" if ratio is None else f"{ratio:.3f}"
@@ -399,6 +417,12 @@ def _ratio_cell(row: EvaluationRow | None) -> str | Text:
 
 def _optimum(gap: float | None) -> str:
     return "" if gap is None else f", at most {gap:.3f} times the optimum"
+
+
+def _examples(graph: ComputationGraph, step_time: float) -> dict[str, str]:
+    """What a table of one placement says of examples a second, where that is known."""
+    rate = examples_per_second(graph, step_time)
+    return {} if rate is None else {"examples": f"{format_rate(rate)} a second"}
 
 
 def _single(base: Baseline) -> str:

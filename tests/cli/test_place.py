@@ -42,6 +42,7 @@ def test_json_says_all_that_the_design_promises(placeto):
         "grouping": "none",
         "num_groups": 4,
         "order": "fifo",
+        "examples_per_second": None,  # its graph knows no batch
         "step_time": 13.0,  # see test_a_fork_is_split
         "single_device_step_time": 22.0,
         "single_device_feasible": True,

@@ -80,6 +80,7 @@ def test_the_update_is_that_of_the_whole_batch(made, source, count):
 def test_ops_know_their_microbatch_their_copy_and_their_phase(made, source):
     graph, count = made(source, 4).graph, 4
     assert graph.num_microbatches == count
+    assert graph.batch == BATCH
     copies = np.flatnonzero(graph.copy_of >= 0)
     for op in copies.tolist():
         first, number = graph.copy_of[op], graph.microbatch[op]

@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 
-from placeto import place
+from placeto import PlacementProblem, place
 from placeto.reports.rows import baseline, device_rows, placement_row, ratio
 from placeto.reports.summary import groups_summary
+from placeto.reports.tables import compare_table, placement_table
+from tests.builders import make_cluster, make_graph
 from tests.strategies import problems
 
 
@@ -50,3 +54,19 @@ def test_the_single_row_is_its_own_measure(problem):
 )
 def test_ratios_that_are_no_number_are_null(step_time, reference, expected):
     assert ratio(step_time, reference) == expected
+
+
+@pytest.mark.parametrize(
+    ("meta", "rate"),
+    [({"batch": 6}, 3.0), ({}, None), ({"batch": True}, None), ({"batch": 0}, None),
+     ({"batch": "6"}, None)],
+)  # fmt: skip
+def test_examples_a_second_where_the_graph_knows_its_batch(meta, rate):
+    graph = replace(make_graph({"a": 2.0}), meta=meta)
+    placement = place(PlacementProblem(graph, make_cluster(2)), "single")
+    base = baseline(placement.problem)
+    assert placement_row(placement, base, "auto")["examples_per_second"] == rate
+    headers = [column.header for column in compare_table([placement], base).columns]
+    assert ("ex/s" in headers) == (rate is not None)
+    told = list(placement_table(placement, base).columns[0].cells)
+    assert ("examples" in told) == (rate is not None)

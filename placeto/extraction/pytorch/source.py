@@ -12,7 +12,7 @@ from placeto.extraction.pytorch.capture import capture
 from placeto.extraction.pytorch.inputs import make_call
 from placeto.extraction.pytorch.modules import colocation_keys
 from placeto.extraction.pytorch.ops import OPTIMIZERS, STATE, Op, list_ops
-from placeto.extraction.result import Extraction, tensor_columns
+from placeto.extraction.result import Extraction, batch_meta, tensor_columns
 from placeto.extraction.source import Source
 from placeto.extraction.user_code import running, user_function
 from placeto.graph import ComputationGraph
@@ -49,7 +49,7 @@ def extract_module(source: Source, say: Progress) -> Extraction:
     import torch
     from torch._subclasses import FakeTensorMode
 
-    make, options, _ = user_function(source, STEP_OPTIONS)
+    make, options, own = user_function(source, STEP_OPTIONS)
     where = source.text
     for key, known in (("optimizer", OPTIMIZERS), ("together", _TOGETHER)):
         if options[key] not in known:
@@ -84,6 +84,7 @@ def extract_module(source: Source, say: Progress) -> Extraction:
         colocation=keys,
         meta={
             "source": where,
+            **batch_meta(own.get("batch")),
             "kind": "vision" if "convolution" in types else "sequence",
             "versions": {"torch": torch.__version__},
             "costs": cost_meta(f"{ROOFLINE} matrix products, convolutions and attention"),

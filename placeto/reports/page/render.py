@@ -11,7 +11,13 @@ from placeto.reports.page import figures
 from placeto.reports.page.report import Report
 from placeto.reports.page.shapes import UNITS, shortened, time_ticks
 from placeto.reports.rows import fullest, kept_row, placement_row
-from placeto.reports.tables import format_peak, format_ratio, format_share, format_time
+from placeto.reports.tables import (
+    format_peak,
+    format_rate,
+    format_ratio,
+    format_share,
+    format_time,
+)
 from placeto.support.files import replacing
 from placeto.support.units import format_bytes, format_seconds
 
@@ -34,6 +40,7 @@ def render(report: Report) -> str:
         "bytes": format_bytes,
         "isfinite": math.isfinite,
         "peak": format_peak,
+        "rate": format_rate,
         "ratio": format_ratio,
         "seconds": format_seconds,
         "share": format_share,

@@ -44,6 +44,12 @@ def test_weights_that_need_values(name: str) -> None:
     assert graph.flops.sum() == 2 * 2 * 8 * 4 * 3  # forward, and the weight's gradient
 
 
+def test_the_batch_is_what_the_function_calls_so() -> None:
+    assert extract(f"{MODELS}:mlp").graph.batch == 8
+    assert extract(f"{MODELS}:mlp?batch=3").graph.batch == 3
+    assert extract(f"{MODELS}:half").graph.batch is None
+
+
 def test_half_precision_is_said_to_be_timed_as_single() -> None:
     graph = extract(f"{MODELS}:half").graph
     assert graph.meta["warnings"] == [
