@@ -11,7 +11,7 @@ from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.grouping import Grouping, group_ops
 from placeto.grouping.contraction import shared_bytes
-from placeto.order import Order, rank_ops
+from placeto.order import Order, held_back, rank_ops
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import ancestors, compressed, directed, topological_order
 from placeto.support.errors import PlacetoError
@@ -46,7 +46,8 @@ class PlacementProblem:
             array that gives each op its group, numbered from 0 without gaps; see
             `placeto.grouping.group_ops`.
         pins: group -> device, both by number; obeyed by every placer.
-        order: `"fifo"`, `"critical-path"`, or (num_ops,) ranks; see `placeto.order.rank_ops`.
+        order: a name, such as `"fifo"` or `"critical-path"`, or (num_ops,) ranks; see
+            `placeto.order.rank_ops`.
         op_group: (num_ops,) group of each op.
         op_seconds: (num_ops, num_devices) seconds of each op on each device; infinite where it
             cannot run.
@@ -54,6 +55,8 @@ class PlacementProblem:
             can run all of its ops, and of these only the pinned one if there is a pin.
         ranks: (num_ops,) of a device's ready ops, one with a lower rank goes first; None if it is
             always the one that was ready first.
+        held_back: (n, 2) ops, of which the second waits for the first, wherever both are; see
+            `placeto.order.held_back`.
 
     Raises:
         PlacetoError: the graph has no costs for a device kind, the grouping parts ops that must
@@ -69,6 +72,7 @@ class PlacementProblem:
     op_seconds: Floats = field(init=False)
     allowed: Bools = field(init=False)
     ranks: Ints | None = field(init=False)
+    held_back: Ints = field(init=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -76,11 +80,12 @@ class PlacementProblem:
         put(self, "op_group", group_ops(self.graph, self.grouping))
         put(self, "allowed", self._allowed())
         put(self, "ranks", rank_ops(self.graph, self.op_seconds, self.order))
+        put(self, "held_back", held_back(self.graph, self.op_seconds, self.order))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         # A pickle forgets it; compiled code would be compiled anew for arrays to write to.
-        for array in (self.op_group, self.op_seconds, self.allowed, self.ranks):
+        for array in (self.op_group, self.op_seconds, self.allowed, self.ranks, self.held_back):
             if array is not None:
                 array.flags.writeable = False
 

@@ -7,6 +7,7 @@ from the finished schedule, as half-open intervals [start, end) on each device.
 import heapq
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from placeto import Cluster, ComputationGraph
@@ -40,8 +41,12 @@ def reference_schedule(
     cluster: Cluster,
     device_of: list[int],
     rank_of: list[float] | None = None,
+    held_back: Sequence[tuple[int, int]] = (),
 ) -> ReferenceSchedule:
-    """Simulates one step, of ops with devices, and with ranks or without."""
+    """Simulates one step, of ops with devices, and with ranks or without.
+
+    Of ops that are held back, the second waits for the first.
+    """
     rank = rank_of or [0.0] * graph.num_ops
     seconds = [
         float(graph.op_seconds[cluster.devices[device].kind][op])
@@ -56,6 +61,8 @@ def reference_schedule(
     for tensor, op in zip(graph.edge_tensor.tolist(), graph.edge_consumer.tolist(), strict=True):
         consumers[tensor].append(op)
         absent[op].add(tensor)
+    for before, op in held_back:
+        absent[op].add(~before)
 
     start: dict[int, float] = {}
     finish: dict[int, float] = {}
@@ -75,9 +82,12 @@ def reference_schedule(
     def present(tensor: int, device: int, now: float) -> None:
         for op in consumers[tensor]:
             if device_of[op] == device:
-                absent[op].remove(tensor)
-                if not absent[op]:
-                    heapq.heappush(ready[device], (rank[op], now, op))
+                arrived(tensor, op, now)
+
+    def arrived(tensor: int, op: int, now: float) -> None:
+        absent[op].remove(tensor)
+        if not absent[op]:
+            heapq.heappush(ready[device_of[op]], (rank[op], now, op))
 
     def queue(chain: Chain, since: float) -> None:
         where, number = chain.parts[chain.at].resource
@@ -136,6 +146,9 @@ def reference_schedule(
         while True:
             for here in sorted(device for device, op in running.items() if finish[op] == now):
                 op = running.pop(here)
+                for before, held in held_back:
+                    if before == op:
+                        arrived(~op, held, now)
                 for tensor in outputs[op]:
                     present(tensor, here, now)
                     elsewhere = {device_of[c] for c in consumers[tensor]} - {here}

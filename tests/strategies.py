@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem
 from placeto.cluster import EndCost, Link
+from placeto.graph import BACKWARD, FORWARD, UPDATE
 
 
 def examples(number: int) -> settings:
@@ -201,11 +202,28 @@ def problems(
         grouping = draw(groupings(graph))
     order: Any = "fifo"
     if ranked:
-        order = draw(st.sampled_from(["fifo", "critical-path", "ranks"]))
+        order = draw(st.sampled_from(["fifo", "critical-path", "ranks", "1f1b"]))
+    if order == "1f1b":
+        graph = draw(in_microbatches(graph))
     if order == "ranks":
         ranks = st.lists(st.integers(-2, 2), min_size=graph.num_ops, max_size=graph.num_ops)
         order = np.array(draw(ranks))
     return PlacementProblem(graph, cluster, grouping, order=order)
+
+
+@st.composite
+def in_microbatches(draw: st.DrawFn, graph: ComputationGraph) -> ComputationGraph:
+    """The graph with microbatches of which none comes before a lower one, and any phases."""
+
+    def column(*values: int) -> list[int]:
+        drawn = st.lists(st.sampled_from(values), min_size=graph.num_ops, max_size=graph.num_ops)
+        return draw(drawn)
+
+    microbatch = np.zeros(graph.num_ops, dtype=np.int64)
+    microbatch[graph.topological_order] = np.sort(column(0, 1, 2, 3, 4, 5))
+    microbatch[np.array(column(0, 0, 1)) > 0] = -1
+    microbatch[graph.topological_order[-1]] = 5
+    return replace(graph, microbatch=microbatch, phase=column(FORWARD, FORWARD, BACKWARD, UPDATE))
 
 
 @st.composite

@@ -126,7 +126,10 @@ def test_orders_of_microbatches() -> None:
 @pytest.mark.parametrize(
     ("order", "message"),
     [
-        ("random", "order is 'random', expected fifo, gpipe, 1f1b, critical-path, or (num"),
+        (
+            "random",
+            "order is 'random', expected fifo, gpipe, 1f1b, eager-1f1b, critical-path, or (num",
+        ),
         ("1f1b", "order is '1f1b', which goes by microbatches, and the graph is of one; expected"),
         ("gpipe", "order is 'gpipe', which goes by microbatches"),
         ([1, 2, 3], "order has shape (3,), expected (4,): one rank an op"),

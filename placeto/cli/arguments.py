@@ -48,8 +48,9 @@ class ProblemArguments:
     Attributes:
         pin: Keep a group, given by its number or by one of its ops, on a device.
         order: Which of a device's ready ops goes first: the one that was ready first (fifo), all
-            microbatches forward, then all backward (gpipe), backward before forward (1f1b), or what
-            the longest path leads from (critical-path). By default fifo for a step of one
+            microbatches forward, then all backward (gpipe), backward before forward with no more
+            microbatches on their way than there are devices (1f1b) or with any number (eager-1f1b),
+            or what the longest path leads from (critical-path). By default fifo for a step of one
             microbatch, else what suits best. What is run keeps the order, but for none: that is
             the runtime's own, simulated as fifo.
     """

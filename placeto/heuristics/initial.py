@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from placeto.heuristics.layers import layer_positions
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
@@ -74,7 +75,8 @@ def expert_placement(problem: PlacementProblem) -> Ints:
     device, and so are sequence models (`"kind": "sequence"` in the graph's meta) whose op names
     tell of no layers. Other sequence models get one recurrent layer a device, in turn, the
     encoder's and the decoder's of one number together, and the embedding with the first;
-    attention and softmax go on the last device. These are the expert placements
+    attention and softmax go on the last device. In a step of several microbatches the blocks are
+    along the forward pass, each layer with its gradients. These are the expert placements
     of ColocRL (Mirhoseini et al. 2017, arXiv:1706.04972, section 4.1), who took the recurrent one
     from Sutskever et al. 2014.
     """
@@ -93,7 +95,8 @@ def expert_placement(problem: PlacementProblem) -> Ints:
 
 def _blocks(problem: PlacementProblem, device: int, count: int) -> Ints:
     """(num_groups,) contiguous blocks of equal time on `device`, numbered along the order."""
-    order = problem.group_order
+    pipelined = problem.graph.num_microbatches > 1
+    order = np.argsort(layer_positions(problem)[0]) if pipelined else problem.group_order
     seconds = problem.group_seconds[:, device]
     seconds = np.where(np.isfinite(seconds), seconds, 0)[order]
     middle = np.cumsum(seconds) - seconds / 2

@@ -7,34 +7,20 @@ arXiv:1806.03377; Tarnawski et al. 2020, arXiv:2006.16423).
 
 import functools
 from collections.abc import Iterator, Sequence
-from itertools import islice, permutations
+from itertools import islice, permutations, product
 
 import numpy as np
-from scipy.stats import rankdata
 
 from placeto.cluster import EndCost
 from placeto.heuristics.initial import all_on
+from placeto.heuristics.layers import layer_positions
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats, Ints
-from placeto.support.dags import levels
 from placeto.support.errors import NotApplicable
 
 _MOST_ORDERS = 24
 _MOST_GROUPS = 4000
 _NEAR = (1, 2, 3, 5, 8, 13, 21, 34)  # groups by which a cut is moved
-
-
-def layer_position(problem: PlacementProblem) -> Ints:
-    """(num_groups,) how deep in the model each group is, ranks from 0, from the step's nearer end.
-
-    A forward op and its gradient are about as deep.
-    """
-    count, edges = problem.graph.num_ops, problem.graph.op_edges
-    depth = np.minimum(levels(count, *edges), levels(count, *reversed(edges)))
-    # Half of a group's work is before and half behind its depth; a group may have both passes.
-    weight = np.where(np.isfinite(problem.op_seconds), problem.op_seconds, 0).max(axis=1) + 1e-9
-    work, total = (np.bincount(problem.op_group, each) for each in (weight * depth, weight))
-    return np.asarray(rankdata(work / total, method="ordinal")) - 1
 
 
 def balanced_stages(problem: PlacementProblem) -> Iterator[Ints]:
@@ -50,9 +36,9 @@ def balanced_stages(problem: PlacementProblem) -> Iterator[Ints]:
         raise NotApplicable(
             f"stages needs at most {_MOST_GROUPS:,} groups, and there are {problem.num_groups:,}"
         )
-    chain = _Chain(problem)
+    chains = [_Chain(problem, position) for position in layer_positions(problem)]
     orders = list(islice(permutations(range(problem.num_devices)), _MOST_ORDERS))
-    for count in range(1, problem.num_devices + 1):
+    for count, chain in product(range(1, problem.num_devices + 1), chains):
         found = []
         for order in dict.fromkeys(order[:count] for order in orders):
             load, cuts = chain.cuts(order)
@@ -64,8 +50,8 @@ def balanced_stages(problem: PlacementProblem) -> Iterator[Ints]:
 class _Chain:
     """Groups in a row, what they take on each device, and what crosses each cut of the row."""
 
-    def __init__(self, problem: PlacementProblem) -> None:
-        self.problem, self.position = problem, layer_position(problem)
+    def __init__(self, problem: PlacementProblem, position: Ints) -> None:
+        self.problem, self.position = problem, position
         seconds = np.where(problem.allowed, problem.group_seconds, 0.0)  # see `all_on` for the rest
         order = np.argsort(self.position)
         # (num_groups + 1, num_devices) of the groups before each cut.

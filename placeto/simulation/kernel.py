@@ -66,8 +66,8 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     (
         ops, op_seconds, device_kind, _, local, held, c_slots, crossings, bundles, bundled,
-        sources, _, _, launch_overhead, channel_between, bandwidth, latency, overhead, multicast,
-        _, _, _, _, _, _,
+        sources, _, _, _, _, launch_overhead, channel_between, bandwidth, latency, overhead,
+        multicast, _, _, _, _, _, _,
     ) = c  # fmt: skip
     (
         device_of, status, devices, missing, links, source_next, ready, waiting_ops, copy_at, done,

@@ -22,7 +22,7 @@ Of one link without ends this is version 1.
 
 import numpy as np
 
-from placeto.simulation.queues import next_by_rank, next_transfer, request
+from placeto.simulation.queues import hand_over, next_by_rank, next_transfer, request
 from placeto.simulation.records import Channels, Devices, Waiting
 from placeto.simulation.state import GROUPS, OPS, Compiled, State
 from placeto.simulation.transitions import (
@@ -88,8 +88,8 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     """Simulates from where a state stands, as `_advance` of the kernel of version 1 does."""
     (
         ops, op_seconds, device_kind, _, local, held, c_slots, crossings, bundles, bundled,
-        sources, ranks, _, launch_overhead, channel_between, bandwidth, latency, overhead,
-        multicast, path_start, path, links_of, cost_start, costs, _,
+        sources, ranks, signal_start, signals, _, launch_overhead, channel_between, bandwidth,
+        latency, overhead, multicast, path_start, path, links_of, cost_start, costs, _,
     ) = c  # fmt: skip
     (
         device_of, status, devices, missing, links, source_next, ready, waiting_ops, copy_at, done,
@@ -134,6 +134,11 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                     op_finish[u(op)] = now
                 remaining -= 1
                 finish_in_group(fields, num_slots, queues, device, op, now)
+                if len(signal_start) > 0:
+                    for entry in range(signal_start[u(op)], signal_start[u(op + 1)]):
+                        other = device_of[u(ops[u(signals[u(entry)])].group)]
+                        hand_over(queues, missing, signals, entry, entry + 1, other, now)
+                        free_device |= devices[u(other)].free <= now
                 # Hand its outputs to other groups, on its device or elsewhere.
                 for tensor in range(ops[u(op)].crosses, ops[u(op + 1)].crosses):
                     slot = slots[u(first_crossing + tensor)]
@@ -292,7 +297,8 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                 seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
                 if ops_wanted:
                     op_start[u(op)] = now
-                if seconds == 0 and own.crosses == ops[u(op + 1)].crosses:
+                signal = len(signal_start) > 0 and signal_start[u(op)] < signal_start[u(op + 1)]
+                if seconds == 0 and own.crosses == ops[u(op + 1)].crosses and not signal:
                     # It is over at once, and concerns its own device only, which goes on.
                     if ops_wanted:
                         op_finish[u(op)] = now

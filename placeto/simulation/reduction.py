@@ -104,10 +104,16 @@ def compile_problem(
     ops["frees"][:-1] = (memory.frees + graph.temp_bytes)[kept]
     missing = np.bincount(head[awaited], minlength=num_ops)
     missing += np.bincount(edges.consumer[~edges.inside], minlength=num_ops)
+    # There are none without ranks, and with ranks all ops are kept.
+    before, held_back = problem.held_back.T
+    missing += np.bincount(held_back, minlength=num_ops)
+    signal_start, signals = compressed(num_ops, before, held_back)
 
     # Between constants of one class no op could be ready at 0.
     constants = np.flatnonzero(constant)
-    kept_sources = np.flatnonzero((np.diff(input_start) == 0) & ~constant)
+    source = (np.diff(input_start) == 0) & ~constant
+    source[held_back] = False
+    kept_sources = np.flatnonzero(source)
     early = np.cumsum(~constant & ~late)[constants]
     _, leader, merged = np.unique(
         early * num_groups + group[constants], return_index=True, return_inverse=True
@@ -133,6 +139,8 @@ def compile_problem(
         bundled=bundled.astype(np.int32),
         sources=sources[turn],
         ranks=np.array([] if problem.ranks is None else problem.ranks[kept], dtype=np.int32),
+        signal_start=signal_start.astype(np.int32) if len(signals) else np.array([], np.int32),
+        signals=signals.astype(np.int32),
         group_bytes=problem.group_parameters,
         **arrays._replace(channel_between=arrays.channel_between.ravel())._asdict(),
         kernel=0,

@@ -59,6 +59,8 @@ class Compiled(NamedTuple):
     bundled: Int32s  # (num_bundled,) consumers of bundles
     sources: Sources  # (num_sources,)
     ranks: Int32s  # (num_kept,) lower ones go first; (0,) if what was ready first does
+    signal_start: Int32s  # (num_kept + 1,) of `signals`; (0,) if there are none
+    signals: Int32s  # (num_signals,) ops that wait for an op, wherever they are
     group_bytes: Ints  # (num_groups,) parameters
     launch_overhead: Floats  # (num_devices,) s
     channel_between: Ints  # (num_devices, num_devices), -1 on the diagonal

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from placeto import PlacementProblem, simulate
+from placeto import PlacementProblem, PlacetoError, simulate
 from placeto.placement import load_placement
 from placeto.placers import ordering, place
 from tests.builders import make_cluster, make_graph
@@ -15,26 +15,31 @@ from tests.builders import make_cluster, make_graph
 MICROBATCHES = 4
 
 
-def pipelined():
-    """Two layers, four microbatches; 1 and 2 s forward, 1 and 2 s back."""
+def pipelined(kept=0, memory=10**9):
+    """Two layers, four microbatches; 1 and 2 s forward, 1 and 2 s back, with `kept` bytes."""
     seconds, tensors, microbatch, phase = {}, [], [], []
     for part in range(MICROBATCHES):
         path = [f"{part}/{name}" for name in ("f0", "f1", "b1", "b0")]
         seconds |= dict(zip(path, (1.0, 2.0, 1.0, 2.0), strict=True))
-        tensors += [(one, 0.0, [other]) for one, other in pairwise(path)]
+        tensors += [(one, 0, [other]) for one, other in pairwise(path)]
+        tensors += [(path[0], kept, [path[3]]), (path[1], kept, [path[2]])]
         microbatch += [part] * 4
         phase += [0, 0, 1, 1]
     copy_of = [-1] * 4 + [0, 1, 2, 3] * (MICROBATCHES - 1)
     graph = replace(make_graph(seconds, tensors), microbatch=microbatch, copy_of=copy_of,
                     phase=phase)  # fmt: skip
-    return PlacementProblem(graph, make_cluster(2), "none")
+    return PlacementProblem(graph, make_cluster(2, memory=memory), "none")
+
+
+def by_layers(problem):
+    devices = np.zeros(problem.num_groups, dtype=np.int64)
+    devices[problem.op_group] = [int(name.endswith("1")) for name in problem.graph.op_names]
+    return devices
 
 
 def test_orders_by_hand_and_the_best_is_taken(monkeypatch):
     problem = pipelined()
-    stages = np.array([int(name.endswith("1")) for name in problem.graph.op_names])
-    devices = np.zeros(problem.num_groups, dtype=np.int64)
-    devices[problem.op_group] = stages
+    devices = by_layers(problem)
 
     def seconds(order):
         return simulate(replace(problem, grouping=problem.op_group, order=order), devices).step_time
@@ -49,6 +54,48 @@ def test_orders_by_hand_and_the_best_is_taken(monkeypatch):
     found = ordering.ordered(problem)
     assert found.order == "1f1b"
     assert np.array_equal(found.op_group, problem.op_group)
+
+
+def test_1f1b_fits_where_gpipe_does_not(monkeypatch):
+    problem = pipelined(kept=10, memory=30)
+    devices = by_layers(problem)
+
+    def schedule(order):
+        return simulate(replace(problem, grouping=problem.op_group, order=order), devices)
+
+    # The second device is back with the first microbatch at 4. The first has time for all four
+    # forward passes until then; held back, it has two, and a third when it has done the way back
+    # of the first, from 4 to 6. The second device goes back at once, or after all four.
+    gpipe, one_by_one = schedule("gpipe"), schedule("1f1b")
+    assert gpipe.peak_memory.tolist() == [40, 40]
+    assert one_by_one.peak_memory.tolist() == [20, 10]
+    assert one_by_one.feasible and not gpipe.feasible
+    names = problem.graph.op_names
+    begun = {name: one_by_one.start[names.index(name)] for name in names if name.endswith("f0")}
+    assert begun == {"0/f0": 0, "1/f0": 1, "2/f0": 6, "3/f0": 9}
+    # By ranks alone all four begin.
+    unheld = schedule("eager-1f1b")
+    assert unheld.peak_memory.tolist() == [40, 10]
+    assert unheld.step_time == one_by_one.step_time == 15
+    monkeypatch.setattr(ordering, "place", lambda *_: SimpleNamespace(devices=devices))
+    assert ordering.ordered(problem).order == "1f1b"
+
+
+def test_who_is_held_back():
+    problem = replace(pipelined(), order="1f1b")
+    name = problem.graph.op_names.__getitem__
+    pairs = [(name(before), name(after)) for before, after in problem.held_back.tolist()]
+    assert pairs == [("0/b0", "2/f0"), ("1/b0", "3/f0")]
+    for other in (replace(problem, order="gpipe"), replace(problem, cluster=make_cluster(4))):
+        assert len(other.held_back) == 0
+
+
+def test_microbatches_that_go_against_their_numbers_have_no_1f1b():
+    seconds = {"0/f": 1.0, "0/b": 1.0, "1/f": 1.0, "1/b": 1.0}
+    graph = make_graph(seconds, [("1/f", 0, ["0/b"])])
+    graph = replace(graph, microbatch=[0, 0, 1, 1], phase=[0, 1, 0, 1])
+    with pytest.raises(PlacetoError, match="the forward pass of one that is 1 later"):
+        PlacementProblem(graph, make_cluster(1), "none", order="1f1b")
 
 
 def test_a_step_of_one_microbatch_stays_as_it_is():

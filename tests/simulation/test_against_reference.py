@@ -39,7 +39,8 @@ def assert_equals_reference(problem: PlacementProblem, devices: object) -> Sched
     schedule = simulate(problem, devices)
     device_of = np.asarray(devices)[problem.op_group].tolist()
     ranks = None if problem.ranks is None else problem.ranks.tolist()
-    expected = reference_schedule(problem.graph, problem.cluster, device_of, ranks)
+    held_back = problem.held_back.tolist()
+    expected = reference_schedule(problem.graph, problem.cluster, device_of, ranks, held_back)
     assert schedule.start.tolist() == expected.start
     assert schedule.finish.tolist() == expected.finish
     assert schedule.step_time == expected.step_time

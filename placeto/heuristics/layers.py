@@ -1,0 +1,78 @@
+"""How deep in the model what is: the row in which it is cut into stages."""
+
+import numpy as np
+from scipy.stats import rankdata
+
+from placeto.graph import FORWARD, ComputationGraph
+from placeto.problem import PlacementProblem
+from placeto.support.arrays import Floats, Ints
+from placeto.support.dags import levels
+from placeto.support.jit import njit
+
+
+def layer_positions(problem: PlacementProblem) -> list[Ints]:
+    """(num_groups,) how deep in the model each group is, ranks from 0; by one way, or by several.
+
+    A forward op and its gradient are about as deep. In a step of several microbatches the gradient
+    is where the forward ops are whose outputs it reads. Otherwise, and of such steps as the second
+    way, what counts is how far an op is from the step's nearer end: of a recurrent network, that
+    keeps together what adds up the gradients of all times.
+    """
+    graph = problem.graph
+    count, edges = graph.num_ops, graph.op_edges
+    depths = [np.minimum(levels(count, *edges), levels(count, *reversed(edges))).astype(float)]
+    if graph.num_microbatches > 1:
+        depths.insert(0, _depths_by_phases(graph))
+    # Half of a group's work is before and half behind its depth; a group may have both passes.
+    weight = np.where(np.isfinite(problem.op_seconds), problem.op_seconds, 0).max(axis=1) + 1e-9
+    total = np.bincount(problem.op_group, weight)
+    work = (np.bincount(problem.op_group, weight * depth) for depth in depths)
+    return [np.asarray(rankdata(each / total, method="ordinal")) - 1 for each in work]
+
+
+def _depths_by_phases(graph: ComputationGraph) -> Floats:
+    """(num_ops,) how many forward ops of its microbatch are before an op, or before what it reads.
+
+    Weights and inputs are where they are read, updates where their gradients are.
+    """
+    source, target = graph.op_edges
+    forward = (graph.phase == FORWARD) & (graph.microbatch >= 0)
+    inside = forward[source] & forward[target]
+    depth = np.full(graph.num_ops, np.inf)
+    known = target[inside]
+    depth[known] = levels(graph.num_ops, source[inside], target[inside])[known]
+    start, edges = graph.inputs
+    _spread(graph.topological_order, start, source[edges], graph.phase, depth)
+    return np.where(np.isfinite(depth), depth, 0)
+
+
+@njit(cache=True)
+def _spread(order: Ints, start: Ints, producers: Ints, phase: Ints, depth: Floats) -> None:
+    """Gives each op a depth from those of the ops that it is joined to, where it has none."""
+    _to_producers(order, start, producers, phase, depth, FORWARD)
+    for op in order:
+        if phase[op] == FORWARD:
+            continue
+        deepest, shallowest = -1.0, np.inf
+        for position in range(start[op], start[op + 1]):
+            producer = producers[position]
+            if phase[producer] == phase[op]:
+                shallowest = min(shallowest, depth[producer])
+            elif depth[producer] < np.inf:
+                deepest = max(deepest, depth[producer])
+        depth[op] = deepest if deepest >= 0 else shallowest
+    _to_producers(order, start, producers, phase, depth, phase.max())
+
+
+@njit(cache=True)
+def _to_producers(
+    order: Ints, start: Ints, producers: Ints, phase: Ints, depth: Floats, last: int
+) -> None:
+    """Puts what has no depth where its first consumer is, of phases up to `last`."""
+    known = np.isfinite(depth)
+    for op in order[::-1]:
+        if phase[op] > last:
+            continue
+        for position in range(start[op], start[op + 1]):
+            if not known[producers[position]]:
+                depth[producers[position]] = min(depth[producers[position]], depth[op])
