@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from placeto.heuristics.stages import layer_position
+from placeto.heuristics.layers import layer_positions
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
 
@@ -35,7 +35,7 @@ def splits(problem: PlacementProblem) -> list[Split]:
     """
     ends = [np.full(problem.num_groups, device) for device in (0, 1)]
     found = [Split(f"all on {device}", "single device", each) for device, each in enumerate(ends)]
-    orders = {"cut": problem.group_position, "layer cut": layer_position(problem)}
+    orders = {"cut": problem.group_position, "layer cut": layer_positions(problem)[0]}
     for (family, position), cut in product(orders.items(), CUTS):
         there = (_work_before(problem, position) > cut).astype(np.int64)
         found.append(Split(f"{family} at {cut}", family, there))
@@ -80,7 +80,7 @@ def branches_apart(problem: PlacementProblem, windows: int) -> Ints:
 
 def _windows(problem: PlacementProblem, windows: int) -> Ints:
     """(num_groups,) in which of some windows of layers, of equal work, each group is."""
-    share = _work_before(problem, layer_position(problem))
+    share = _work_before(problem, layer_positions(problem)[0])
     return np.minimum((share * windows).astype(np.int64), windows - 1)
 
 
