@@ -112,7 +112,7 @@ def test_a_copy_costs_a_microbatch_and_weights_are_there_once(
 
 @pytest.mark.parametrize("together", ["modules", "parameters"])
 def test_copies_share_a_group_and_sums_are_where_their_parameter_is(together: str) -> None:
-    source = f"{MODELS}:language?batch=4&microbatches=2&together={together}"
+    source = f"{MODELS}:language?layers=1&batch=4&microbatches=2&together={together}"
     graph = extract(source).graph
     copies = np.flatnonzero(graph.copy_of >= 0)
     for grouping in ("auto", "papers", "none", 3):
@@ -137,14 +137,14 @@ def test_files_have_it_all(parts: ComputationGraph, tmp_path: Any) -> None:
     assert load_graph(tmp_path / "parts.json") == parts
 
 
-@pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize(
-    ("make", "loss", "crosses"),
+    ("make", "loss", "crosses", "count"),
     [
-        (lambda: models.mlp(8), "crossentropy", False),
-        (lambda: models.language(batch=8, layers=1, tied=True), "crossentropy", False),
-        (models.with_loss, "auto", False),
-        (lambda: models.convolutions(8), "mse", True),
+        (lambda: models.mlp(8), "crossentropy", False, 2),
+        (lambda: models.mlp(8), "mse", False, 8),
+        (lambda: models.language(batch=8, layers=1, tied=True), "crossentropy", False, 4),
+        (models.with_loss, "auto", False, 4),
+        (lambda: models.convolutions(8), "mse", True, 4),
     ],
 )
 def test_the_numbers_are_those_of_torch(make: Any, loss: str, crosses: bool, count: int) -> None:
