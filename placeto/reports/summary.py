@@ -39,6 +39,7 @@ def graph_summary(graph: ComputationGraph, kind: str | None) -> dict[str, Any]:
         "kind": graph.meta.get("kind"),
         "source": graph.meta.get("source"),
         "ops": graph.num_ops,
+        "microbatches": graph.num_microbatches,
         "tensors": graph.num_tensors,
         "control_dependencies": int((graph.tensor_bytes == 0).sum()),
         "edges": graph.num_edges,

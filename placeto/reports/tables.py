@@ -275,6 +275,7 @@ def graph_tables(graph: ComputationGraph, kind: str | None, path: bool) -> list[
         "kind": str(graph.meta.get("kind") or "-"),
         "source": str(graph.meta.get("source") or "-"),
         "ops": str(graph.num_ops),
+        "microbatches": str(graph.num_microbatches),
         "tensors": f"{graph.num_tensors}, {control} of them control dependencies",
         "edges": str(graph.num_edges),
         "tensor bytes": format_bytes(graph.tensor_bytes.sum()),

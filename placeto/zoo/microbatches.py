@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-
 from placeto.graph import BACKWARD, FORWARD, UPDATE
 from placeto.support.errors import PlacetoError
 
@@ -59,6 +57,8 @@ def differentiated(
         losses: each computes the mean loss of a microbatch.
         variables: what to differentiate by.
     """
+    import tensorflow as tf
+
     count = len(losses)
     if count == 1:
         with tf.GradientTape() as tape:
@@ -94,6 +94,8 @@ def differentiated(
 
 
 def _begin(microbatch: int, phase: int, *, is_copied: bool = True) -> None:
+    import tensorflow as tf
+
     graph = tf.compat.v1.get_default_graph()
     section = Section(len(graph.get_operations()), microbatch, phase, is_copied)
     graph.add_to_collection(_SECTIONS, section)

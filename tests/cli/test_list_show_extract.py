@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from placeto import extraction, load_cluster, load_graph
+from placeto import extraction, load_cluster, load_graph, save_graph
 from placeto.cli import main
 from placeto.extraction import Extraction
 from placeto.placers import PLACERS
@@ -29,6 +29,7 @@ def test_list_has_what_ships(placeto):
 def test_show_counts_what_is_in_a_graph(placeto):
     document = placeto("show", "fork.json", "--grouping", "none", "--json").document
     assert document["ops"] == 4
+    assert document["microbatches"] == 1
     assert document["tensors"] == 3
     assert document["edges"] == 4
     assert document["tensor_bytes"] == 3
@@ -44,6 +45,8 @@ def test_show_counts_what_is_in_a_graph(placeto):
         "cut_bytes": 4,  # a's tensor goes to two groups
     }
     assert "on_cluster" not in document
+    save_graph(replace(load_graph("fork.json"), microbatch=[0, 0, 1, -1]), "pipelined.json")
+    assert placeto("show", "pipelined.json", "--json").document["microbatches"] == 2
 
 
 def test_show_on_a_cluster_has_bounds_and_the_best_single_device(placeto):

@@ -32,12 +32,14 @@ class Captured:
             placeholder or None.
         sources: (kind, name) of each placeholder: `parameter`, `buffer`, `constant` or `input`; a
             name as in the module's `state_dict`.
+        buffers: buffer that the step changes -> the node of what it becomes.
         gradients: parameter -> the node that computes its gradient; none for inference.
         loss: the node of the loss; none for inference.
     """
 
     graph: fx.Graph
     sources: tuple[tuple[str, str], ...]
+    buffers: Mapping[str, fx.Node]
     gradients: Mapping[str, fx.Node]
     loss: fx.Node | None
 
@@ -50,7 +52,8 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
     (`seq_nr`).
 
     Args:
-        call: a module and its arguments, all of them in `mode`.
+        call: a module and its arguments, all of them in `mode`; of several microbatches, those of
+            one, whose loss counts as its share of the mean.
         mode: without data.
         training: whether to differentiate; the module's own mode is set likewise.
         loss: `crossentropy` (classes along the last dimension), `mse`, or `auto`: the cross-entropy
@@ -68,7 +71,7 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
         with mode, without_noise(), torch.set_grad_enabled(training):
             if training:
                 targets = _targets(call.module(*call.args, **call.kwargs), loss, where)
-            graph, sources = _exported(call, targets, training)
+            (graph, changed), sources = _exported(call, targets, training)
     except RuntimeError as error:
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise PlacetoError(
@@ -86,15 +89,20 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
                 f"{where}: {node.target} runs a part of the step or not, or again and again, as "
                 "its values have it; a step has a fixed list of ops: write it without"
             )
-    if not training:
-        return Captured(graph, tuple(sources), {}, None)
     results = next(node for node in graph.nodes if node.op == "output").args[0]
+    buffers = {
+        sources[index][1]: made
+        for index, made in zip(changed, results, strict=False)
+        if sources[index][0] == BUFFER
+    }
+    if not training:
+        return Captured(graph, tuple(sources), buffers, {}, None)
     gradients = {
         name: gradient
         for (kind, name), gradient in zip(sources, results[-len(sources) :], strict=True)
         if kind == PARAMETER and gradient is not None
     }
-    return Captured(graph, tuple(sources), gradients, results[-len(sources) - 1])
+    return Captured(graph, tuple(sources), buffers, gradients, results[-len(sources) - 1])
 
 
 def _targets(outputs: Any, choice: str, where: str) -> list[Tensor | None]:
@@ -157,8 +165,8 @@ def _total_loss(outputs: Any, targets: list[Tensor | None]) -> Tensor:
 
 def _exported(
     call: Call, targets: list[Tensor | None], training: bool
-) -> tuple[fx.Graph, list[tuple[str, str]]]:
-    """The graph of a call, differentiated or not, and the sources of its placeholders."""
+) -> tuple[tuple[fx.Graph, list[int]], list[tuple[str, str]]]:
+    """What `_joint` makes of a call, and the sources of the placeholders."""
     import torch
 
     class Step(torch.nn.Module):
@@ -172,7 +180,10 @@ def _exported(
             self, args: Sequence[Any], kwargs: Mapping[str, Any], targets: list[Tensor | None]
         ) -> Any:
             outputs = self.model(*args, **kwargs)
-            return _total_loss(outputs, targets) if training else outputs
+            if not training:
+                return outputs
+            loss = _total_loss(outputs, targets)
+            return loss / call.microbatches if call.microbatches > 1 else loss
 
     args = (call.args, call.kwargs, targets)
     exported = torch.export.export(Step(), args, strict=False)
@@ -183,6 +194,8 @@ def _exported(
         kind = _KINDS.get(spec.kind.name, INPUT)
         if kind == INPUT:
             arguments.append(next(leaves))
+            if any(arguments[-1] is each for each in call.undivided):
+                kind = CONSTANT
         elif spec.target in exported.constants:
             arguments.append(exported.constants[spec.target])
         else:
@@ -200,7 +213,10 @@ def _exported(
     return _joint(run, tensors, training), sources
 
 
-def _joint(run: Callable[..., Any], tensors: Sequence[Tensor], training: bool) -> fx.Graph:
+def _joint(
+    run: Callable[..., Any], tensors: Sequence[Tensor], training: bool
+) -> tuple[fx.Graph, list[int]]:
+    """The graph, differentiated or not, and which of its placeholders its first results change."""
     import torch
     from functorch import compile as aot  # type: ignore[import-untyped]
 
@@ -213,9 +229,11 @@ def _joint(run: Callable[..., Any], tensors: Sequence[Tensor], training: bool) -
     def partition(module: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         return aot.default_partition(keep(module), *args, **kwargs)
 
-    with torch.fx.traceback.preserve_node_meta():
+    context = torch._guards.TracingContext(None)
+    with torch.fx.traceback.preserve_node_meta(), torch._guards.tracing(context):
         if training:
             aot.aot_function(run, aot.nop, aot.nop, partition_fn=partition)(*tensors)
         else:
             aot.aot_function(run, keep)(*tensors)
-    return kept[0].graph
+    assert context.fw_metadata is not None
+    return kept[0].graph, context.fw_metadata.mutated_inp_runtime_indices

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from placeto.support.errors import PlacetoError
+from placeto.zoo.microbatches import checked
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,11 +25,21 @@ _SHAPE = re.compile(r"(\d+(?:x\d+)*)(?::(\w+))?")
 
 @dataclass(frozen=True)
 class Call:
-    """A module and the arguments of its `forward`, all of them without data."""
+    """A module and the arguments of its `forward`, all of them without data.
+
+    Attributes:
+        module: what is called.
+        args: tensors, or anything that holds some.
+        kwargs: the same.
+        microbatches: how many such calls a step has.
+        undivided: tensors among the arguments that all of these have in common.
+    """
 
     module: nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
+    microbatches: int = 1
+    undivided: tuple[Tensor, ...] = ()
 
 
 def make_call(
@@ -95,6 +106,49 @@ def make_call(
     if isinstance(given, dict):
         return Call(module, (), given), said
     return Call(module, given if isinstance(given, tuple) else (given,)), said
+
+
+def divided(call: Call, microbatches: int, mode: FakeTensorMode, where: str) -> Call:
+    """The call of one of several microbatches.
+
+    The first dimension of the first input is the batch, and so is that of every other input where
+    it is as long. The rest, such as a mask, is undivided.
+
+    Args:
+        call: with the whole batch.
+        microbatches: how many equal parts it is divided into.
+        mode: of its tensors.
+        where: the source, in messages.
+
+    Raises:
+        PlacetoError: the batch cannot be divided so, or there is none.
+    """
+    import torch
+
+    if microbatches == 1:
+        return call
+    leaves = torch.utils._pytree.tree_leaves((call.args, call.kwargs))
+    tensors = [each for each in leaves if isinstance(each, torch.Tensor)]
+    batch = next((len(each) for each in tensors if each.dim() > 0), None)
+    if batch is None:
+        raise PlacetoError(
+            f"{where}: microbatches={microbatches} of a module without an input that has a first "
+            "dimension; give it its batch as a tensor"
+        )
+    examples = checked(where, batch, microbatches)
+    whole = tuple(each for each in tensors if each.dim() == 0 or len(each) != batch)
+
+    def part(tensor: Tensor) -> Tensor:
+        if any(tensor is each for each in whole):
+            return tensor
+        # A copy, since a view would count with the bytes of all.
+        return tensor.detach()[:examples].clone().requires_grad_(tensor.requires_grad)
+
+    with mode:
+        args, kwargs = torch.utils._pytree.tree_map_only(
+            torch.Tensor, part, (call.args, call.kwargs)
+        )
+    return Call(call.module, args, kwargs, microbatches, whole)
 
 
 def _of_shapes(inputs: str, mode: FakeTensorMode, where: str) -> tuple[Tensor, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from placeto.extraction.pytorch import work
@@ -37,6 +37,8 @@ class Op:
         flops: floating-point operations.
         moved_bytes: bytes read and written.
         param_bytes: bytes that the op keeps from step to step.
+        becomes: of a buffer that the step changes, (op, port) of what it is afterwards.
+        microbatch, copy_of: see `ComputationGraph`.
     """
 
     name: str
@@ -48,6 +50,9 @@ class Op:
     flops: float = 0.0
     moved_bytes: float = 0.0
     param_bytes: int = 0
+    becomes: tuple[int, int] | None = None
+    microbatch: int = -1
+    copy_of: int = -1
 
     @property
     def forward_name(self) -> str:
@@ -74,6 +79,9 @@ def list_ops(
     reader = _Reader(captured, names)
     for node in _needed(captured.graph):
         reader.add(node)
+    for buffer, node in captured.buffers.items():
+        number = reader.states[names[buffer][0]]
+        reader.ops[number] = replace(reader.ops[number], becomes=reader.source(node))
     kept, passes = OPTIMIZERS[optimizer]
     for parameter, gradient in captured.gradients.items():
         number = reader.states[names[parameter][0]]

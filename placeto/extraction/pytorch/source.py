@@ -9,7 +9,8 @@ import numpy as np
 
 from placeto.extraction.device_kinds import ROOFLINE, cost_meta, roofline
 from placeto.extraction.pytorch.capture import capture
-from placeto.extraction.pytorch.inputs import make_call
+from placeto.extraction.pytorch.inputs import divided, make_call
+from placeto.extraction.pytorch.microbatches import columns, repeated
 from placeto.extraction.pytorch.modules import colocation_keys
 from placeto.extraction.pytorch.ops import OPTIMIZERS, STATE, Op, list_ops
 from placeto.extraction.result import Extraction, batch_meta, tensor_columns
@@ -19,6 +20,7 @@ from placeto.graph import ComputationGraph
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress
+from placeto.zoo.microbatches import BY_MICROBATCH
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -28,6 +30,7 @@ STEP_OPTIONS: dict[str, Any] = {
     "loss": "auto",
     "inputs": "",
     "inference": False,
+    "microbatches": 1,
     "together": "modules",
 }
 _TOGETHER = ("modules", "parameters")
@@ -38,16 +41,19 @@ def extract_module(source: Source, say: Progress) -> Extraction:
 
     Options beside the function's own: `optimizer` (sgd, momentum, rmsprop, adam), `loss` (auto,
     crossentropy, mse), `inputs` (shapes, where the function returns the module alone), `inference`
-    (true: the forward pass alone), `together` (`modules`: what computes inside of one module
+    (true: the forward pass alone), `microbatches` (into how many the batch, the first dimension of
+    the first input, is divided), `together` (`modules`: what computes inside of one module
     that is placed whole shares a device; `parameters`: only what reads one parameter does).
 
     No weights are made: tensors have shapes and types, and no data.
 
     Raises:
-        PlacetoError: unknown options, something else returned, a module that torch cannot export.
+        PlacetoError: unknown options, something else returned, a module that torch cannot export, a
+            batch that cannot be divided.
     """
     import torch
     from torch._subclasses import FakeTensorMode
+    from torch.nn.modules.batchnorm import _BatchNorm
 
     make, options, own = user_function(source, STEP_OPTIONS)
     where = source.text
@@ -59,6 +65,7 @@ def extract_module(source: Source, say: Progress) -> Extraction:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with running(source):
         call, warnings = make_call(make, options["inputs"], mode, where)
+        call = divided(call, options["microbatches"], mode, where)
         names, owners = _names(call.module)
         stored = call.module.state_dict()
         say("capturing it with torch.export and AOTAutograd")
@@ -71,6 +78,11 @@ def extract_module(source: Source, say: Progress) -> Extraction:
         )
     paths = [path for path, _ in call.module.named_modules(remove_duplicate=False)]
     keys = colocation_keys(ops, owners, paths, whole=options["together"] == "modules")
+    if call.microbatches > 1:
+        if training and any(isinstance(part, _BatchNorm) for part in call.module.modules()):
+            warnings.append(BY_MICROBATCH)
+        ops, origin = repeated(ops, call.microbatches)
+        keys = keys[origin]
     types = [op.type for op in ops]
     flops = np.array([op.flops for op in ops])
     graph = ComputationGraph(
@@ -82,6 +94,7 @@ def extract_module(source: Source, say: Progress) -> Extraction:
         param_bytes=np.array([op.param_bytes for op in ops]),
         flops=flops,
         colocation=keys,
+        **(columns(ops) if call.microbatches > 1 else {}),
         meta={
             "source": where,
             **batch_meta(own.get("batch")),

@@ -298,3 +298,34 @@ class Branch(nn.Module):
 
 def branch() -> tuple[nn.Module, Tensor]:
     return Branch(), torch.randn(8, 4)
+
+
+class Attending(nn.Module):
+    """Attention of what it is given, under a mask that it is given, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        made: Tensor = self.attention(words, words, words, attn_mask=mask, need_weights=False)[0]
+        return made
+
+
+def masked() -> tuple[nn.Module, tuple[Tensor, Tensor]]:
+    return Attending(), (torch.randn(8, 3, 4), torch.zeros(3, 3))
+
+
+class Numbers(nn.Module):
+    """It is given a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3))
+
+    def forward(self, factor: Tensor) -> Tensor:
+        return factor * self.weight
+
+
+def numbers() -> tuple[nn.Module, Tensor]:
+    return Numbers(), torch.ones(())

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import fx, nn
 from torch._subclasses import FakeTensorMode
 
 import placeto
@@ -17,6 +16,7 @@ from placeto.extraction.pytorch.inputs import make_call
 from placeto.extraction.pytorch.work import moved_bytes
 from placeto.graph import ComputationGraph
 from tests.extraction.pytorch import models
+from tests.extraction.pytorch.replay import drawn, drawn_target, loss_of, replayed
 
 MODELS = "tests.extraction.pytorch.models"
 FORWARD = ["0/addmm", "1/relu", "2/addmm_1", "loss/_log_softmax", "loss/nll_loss_forward"]
@@ -168,46 +168,27 @@ def test_the_graph_computes_what_autograd_does(make: Any, loss: str) -> None:
     captured = capture(call, mode, training=True, loss=loss, where="here")
     generator = torch.Generator().manual_seed(0)
     module, inputs = make()
-    values = dict(module.state_dict())
-    arguments = dict(zip("ab", torch.utils._pytree.tree_leaves(inputs), strict=False))
-    arguments = {
-        name: torch.randint(0, 3, tensor.shape, generator=generator)
-        if tensor.dtype == torch.int64
-        else torch.randn(tensor.shape, generator=generator)
-        for name, tensor in arguments.items()
-    }
-    given = list(arguments.values())
     module.train()
-    fresh = {name: value.clone() for name, value in values.items()}
-    outputs = (
-        module(**dict(zip(inputs, given, strict=True)))
-        if isinstance(inputs, dict)
-        else (module(*given))
-    )
-    if loss == "auto":
-        expected = outputs["loss"]
-    elif loss == "mse":
-        given.append(torch.randn(outputs.shape, generator=generator))
-        expected = nn.functional.mse_loss(outputs, given[-1])
-    else:
-        given.append(torch.randint(0, 3, outputs.shape[:-1], generator=generator))
-        expected = nn.functional.cross_entropy(outputs.flatten(0, -2), given[-1].flatten())
-    expected.backward()
+    given = drawn(inputs, generator)
+    given += drawn_target(module, loss, given, generator)
+    state = {name: value.clone() for name, value in module.state_dict().items()}
+    expected = loss_of(module, inputs, given, loss)
+    expected.backward()  # type: ignore[no-untyped-call]
 
-    tensors, rest = [], iter(given)
-    for kind, name in captured.sources:
-        tensors.append(next(rest) if kind == "input" else fresh[name])
-    replay = fx.Interpreter(fx.GraphModule({}, captured.graph))
-    found = replay.run(*tensors, torch.tensor(1.0), enable_io_processing=False)
-    names = [str(each) for each in list(captured.graph.nodes)[-1].args[0]]
-    torch.testing.assert_close(found[names.index(str(captured.loss))], expected.detach())
+    found, gradients, buffers = replayed(captured, state, given)
+    torch.testing.assert_close(found, expected.detach())
     parameters = dict(module.named_parameters(remove_duplicate=False))
-    assert captured.gradients
-    for name, gradient in captured.gradients.items():
-        torch.testing.assert_close(found[names.index(str(gradient))], parameters[name].grad)
+    assert gradients
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, parameters[name].grad)
     without = {name for name, each in parameters.items() if each.grad is None}
-    held = {id(parameters[name]) for name in captured.gradients}
+    held = {id(parameters[name]) for name in gradients}
     assert without == {name for name, each in parameters.items() if id(each) not in held}
+    after = module.state_dict()
+    changed = {name for name, value in state.items() if not torch.equal(value, after[name])}
+    assert changed == buffers.keys()
+    for name, value in buffers.items():
+        torch.testing.assert_close(value, after[name])
 
 
 @pytest.mark.parametrize("tied", ["false", "true"])
