@@ -14,10 +14,12 @@ from placeto.support.errors import NotApplicable
 
 _PROBES = ("single", "expert", "stages", "metis")
 _PROBE_SECONDS = 2.0
+# Of a search in each order: what heuristics find may be best in one in which nothing else is good.
+_SEARCHER, _SEARCH_SECONDS = "annealing", 0.5
 
 
 def ordered(problem: PlacementProblem) -> PlacementProblem:
-    """The problem in the order in which the best of what a few heuristics find is best.
+    """The problem in the order in which the best that heuristics and a short search find is best.
 
     What fits in memory goes before what does not, then what takes least. A step of one microbatch
     stays as it is.
@@ -28,10 +30,10 @@ def ordered(problem: PlacementProblem) -> PlacementProblem:
     for method in _PROBES:
         with suppress(NotApplicable):
             found.append(place(problem, method, _PROBE_SECONDS).devices)
-    many = np.stack(found)
 
     def worth(ordered: PlacementProblem) -> tuple[float, float]:
-        outcomes = simulate_many(ordered, many)
+        searched = place(ordered, _SEARCHER, _SEARCH_SECONDS).devices
+        outcomes = simulate_many(ordered, np.stack([*found, searched]))
         over = overflow(ordered, outcomes.peak_memory).tolist()
         return min(zip(over, outcomes.step_time.tolist(), strict=True))
 
