@@ -6,6 +6,7 @@ from typing import TypedDict
 from rich import box
 from rich.table import Table
 
+from placeto.placers import place
 from placeto.placers.microbatches import Tries
 from placeto.reports.rows import examples_per_second, order_name, seconds
 from placeto.reports.tables import format_rate, format_time
@@ -18,6 +19,7 @@ class TryRow(TypedDict):
     ops: int
     step_time: float | None
     examples_per_second: float | None
+    single_device_step_time: float | None
     order: str
     feasible: bool
     found_by: str
@@ -33,6 +35,7 @@ def try_rows(tries: Tries) -> list[TryRow]:
             "ops": found.problem.graph.num_ops,
             "step_time": seconds(found.step_time),
             "examples_per_second": examples_per_second(found.problem.graph, found.step_time),
+            "single_device_step_time": seconds(place(found.problem, "single").step_time),
             "order": order_name(found.problem),
             "feasible": found.feasible,
             "found_by": found.found_by,
@@ -48,10 +51,11 @@ def tries_table(rows: Sequence[TryRow], stopped: str) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        caption=f"Each searched for a short while. No more microbatches: {stopped}.",
+        caption="Each searched for a short while. One device: step time on the best single one. "
+        f"No more microbatches: {stopped}.",
         caption_justify="left",
     )
-    for name in ("microbatches", "ops", "step time", "examples/s"):
+    for name in ("microbatches", "ops", "step time", "examples/s", "one device"):
         table.add_column(name, justify="right")
     for name in ("order", "fits", ""):
         table.add_column(name)
@@ -61,6 +65,7 @@ def tries_table(rows: Sequence[TryRow], stopped: str) -> Table:
             str(row["ops"]),
             format_time(row["step_time"]),
             format_rate(row["examples_per_second"]),
+            format_time(row["single_device_step_time"]),
             row["order"],
             "yes" if row["feasible"] else "no",
             "chosen" if row["chosen"] else "",

@@ -6,7 +6,7 @@ import pytest
 
 from placeto import load_graph
 from placeto.placers import microbatches
-from tests.placers.split_steps import BATCH, SOURCE, seconds, split_step
+from tests.placers.split_steps import BATCH, SOURCE, WORK, seconds, split_step
 
 FIXED = 0.6
 PLACE = ("place", SOURCE, "--cluster", "duo.yaml", "--grouping", "none", "--method", "exact")
@@ -28,6 +28,8 @@ def test_the_curve_is_told_and_the_best_can_be_used(placeto):
         took = seconds(each["microbatches"], FIXED)
         assert each["step_time"] == pytest.approx(took)
         assert each["examples_per_second"] == pytest.approx(BATCH / took)
+        alone = each["microbatches"] * 2 * (WORK / each["microbatches"] + FIXED)
+        assert each["single_device_step_time"] == pytest.approx(alone)
         assert each["feasible"]
     assert [each["microbatches"] for each in tried if each["chosen"]] == [4]
     assert row["step_time"] == tried[2]["step_time"]
