@@ -1,12 +1,14 @@
 """Event-driven simulation of one training step."""
 
 from placeto.simulation.control import control_edges, ordered_ops, starting_order
+from placeto.simulation.device_time import DeviceSpans, device_spans
 from placeto.simulation.evaluator import EvaluatedBatch, Evaluator, find_evaluator
 from placeto.simulation.schedule import Parts, Schedule, Transfers, memory_over_time
 from placeto.simulation.simulate import Outcomes, simulate, simulate_many, step_times
 from placeto.simulation.timeline import save_timeline, timeline
 
 __all__ = [
+    "DeviceSpans",
     "EvaluatedBatch",
     "Evaluator",
     "Outcomes",
@@ -14,6 +16,7 @@ __all__ = [
     "Schedule",
     "Transfers",
     "control_edges",
+    "device_spans",
     "find_evaluator",
     "memory_over_time",
     "ordered_ops",
