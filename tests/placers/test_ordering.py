@@ -1,7 +1,6 @@
 """Which order a pipelined step gets, and what goes by it."""
 
 from dataclasses import replace
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,28 +9,11 @@ import pytest
 from placeto import PlacementProblem, simulate
 from placeto.placement import load_placement
 from placeto.placers import ordering, place
-from tests.builders import make_cluster, make_graph
-
-MICROBATCHES = 4
-
-
-def pipelined():
-    """Two layers, four microbatches; 1 and 2 s forward, 1 and 2 s back."""
-    seconds, tensors, microbatch, phase = {}, [], [], []
-    for part in range(MICROBATCHES):
-        path = [f"{part}/{name}" for name in ("f0", "f1", "b1", "b0")]
-        seconds |= dict(zip(path, (1.0, 2.0, 1.0, 2.0), strict=True))
-        tensors += [(one, 0.0, [other]) for one, other in pairwise(path)]
-        microbatch += [part] * 4
-        phase += [0, 0, 1, 1]
-    copy_of = [-1] * 4 + [0, 1, 2, 3] * (MICROBATCHES - 1)
-    graph = replace(make_graph(seconds, tensors), microbatch=microbatch, copy_of=copy_of,
-                    phase=phase)  # fmt: skip
-    return PlacementProblem(graph, make_cluster(2), "none")
+from tests.builders import make_cluster, make_graph, make_pipelined
 
 
 def test_orders_by_hand_and_the_best_is_taken(monkeypatch):
-    problem = pipelined()
+    problem = make_pipelined()
     stages = np.array([int(name.endswith("1")) for name in problem.graph.op_names])
     devices = np.zeros(problem.num_groups, dtype=np.int64)
     devices[problem.op_group] = stages
@@ -58,7 +40,7 @@ def test_a_step_of_one_microbatch_stays_as_it_is():
 
 @pytest.mark.parametrize("order", ["1f1b", [*range(16)]])
 def test_a_placement_file_has_the_order(tmp_path, order):
-    problem = replace(pipelined(), order=order)
+    problem = replace(make_pipelined(), order=order)
     placement = place(problem, "stages")
     placement.save(tmp_path / "p.json")
     again, devices = load_placement(tmp_path / "p.json", problem.graph, problem.cluster)
