@@ -1,6 +1,8 @@
 """Small graphs and clusters in few lines."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,3 +68,22 @@ def make_cluster(
 def make_problem(graph: ComputationGraph, cluster: Cluster) -> PlacementProblem:
     """One op a group."""
     return PlacementProblem(graph, cluster, "none")
+
+
+def make_pipelined(microbatches: int = 4, kept: int = 0, memory: int = 10**9) -> PlacementProblem:
+    """Two layers on two devices, one op a group; 1 and 2 s forward, 1 and 2 s back.
+
+    Each layer's way back reads `kept` bytes of its way there.
+    """
+    seconds, tensors, microbatch, phase = {}, [], [], []
+    for part in range(microbatches):
+        path = [f"{part}/{name}" for name in ("f0", "f1", "b1", "b0")]
+        seconds |= dict(zip(path, (1.0, 2.0, 1.0, 2.0), strict=True))
+        tensors += [(one, 0, [other]) for one, other in pairwise(path)]
+        tensors += [(path[0], kept, [path[3]]), (path[1], kept, [path[2]])]
+        microbatch += [part] * 4
+        phase += [0, 0, 1, 1]
+    copy_of = [-1] * 4 + [0, 1, 2, 3] * (microbatches - 1)
+    graph = replace(make_graph(seconds, tensors), microbatch=microbatch, copy_of=copy_of,
+                    phase=phase)  # fmt: skip
+    return make_problem(graph, make_cluster(2, memory=memory))

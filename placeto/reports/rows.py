@@ -15,6 +15,7 @@ from placeto.placement import Placement
 from placeto.placers import place
 from placeto.placers.measured import Measured
 from placeto.problem import PlacementProblem
+from placeto.simulation import alive_microbatches, bubble_share, simulate
 from placeto.support.arrays import Ints
 
 
@@ -53,6 +54,14 @@ class DeviceRow(TypedDict):
     work_seconds: float | None
     peak_memory: int
     memory_limit: int
+
+
+class PipelineRow(TypedDict):
+    """What a pipelined step leaves idle and keeps alive; see `pipeline_row`."""
+
+    microbatches: int
+    bubble: float
+    alive_microbatches: list[int]
 
 
 class EvaluationRow(TypedDict):
@@ -139,7 +148,7 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
         fits in memory, or null), `single_device_feasible`, `devices` (names), `memory_limit`
         (bytes, one a device, as `peak_memory`), `interrupted`, `settings` (those given to the
         placer, by name), `found_by` (the part of the placer that found it, if it has parts; else
-        the method).
+        the method), `pipeline` (see `pipeline_row`).
     """
     problem = placement.problem
     return {
@@ -167,7 +176,26 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
         "seed": placement.seed,
         "settings": dict(placement.settings),
         "interrupted": placement.interrupted,
+        "pipeline": pipeline_row(placement),
         "placement": placement.device_names(),
+    }
+
+
+def pipeline_row(placement: Placement) -> PipelineRow | None:
+    """A placement of a step of several microbatches as a pipeline; None for any other step.
+
+    Returns:
+        `microbatches`, `bubble` (see `bubble_share`) and `alive_microbatches` (of each device, see
+        there). None also where the step never ends, or takes no time.
+    """
+    problem = placement.problem
+    if problem.graph.num_microbatches == 1 or not 0 < placement.step_time < math.inf:
+        return None
+    schedule = simulate(problem, placement.devices)
+    return {
+        "microbatches": problem.graph.num_microbatches,
+        "bubble": bubble_share(problem, schedule),
+        "alive_microbatches": alive_microbatches(problem, schedule).tolist(),
     }
 
 

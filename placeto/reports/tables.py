@@ -26,6 +26,7 @@ from placeto.reports.rows import (
     fullest,
     geometric_means,
     kept_row,
+    pipeline_row,
 )
 from placeto.reports.summary import (
     GroupsSummary,
@@ -99,6 +100,13 @@ def placement_table(
     pairs["ratio"] = f"{format_ratio(base.ratio(placement))} of {_single(base)}"
     pairs["lower bound"] = format_time(base.bound(placement))
     pairs["fits"] = _fit(placement)
+    pipeline = pipeline_row(placement)
+    if pipeline is not None:
+        pairs["pipeline"] = (
+            f"{pipeline['microbatches']} microbatches, at most "
+            f"{max(pipeline['alive_microbatches'])} alive on a device; bubble "
+            f"{format_share(pipeline['bubble'])}"
+        )
     alone = len(np.unique(placement.devices)) == 1 < problem.num_devices
     if alone and placement.feasible and method not in ("given", "single"):
         pairs["devices"] = f"one device is enough: {placement.device_names()[0]}"

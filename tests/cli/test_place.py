@@ -59,6 +59,7 @@ def test_json_says_all_that_the_design_promises(placeto):
         "seed": 7,
         "settings": {},
         "interrupted": False,
+        "pipeline": None,
         "placement": ["d0", "d0", "d1", "d1"],
         "output": None,
         "timeline": None,

@@ -1,7 +1,6 @@
 """Which order a pipelined step gets, and what goes by it."""
 
 from dataclasses import replace
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,25 +9,7 @@ import pytest
 from placeto import PlacementProblem, PlacetoError, simulate
 from placeto.placement import load_placement
 from placeto.placers import ordering, place
-from tests.builders import make_cluster, make_graph
-
-MICROBATCHES = 4
-
-
-def pipelined(kept=0, memory=10**9):
-    """Two layers, four microbatches; 1 and 2 s forward, 1 and 2 s back, with `kept` bytes."""
-    seconds, tensors, microbatch, phase = {}, [], [], []
-    for part in range(MICROBATCHES):
-        path = [f"{part}/{name}" for name in ("f0", "f1", "b1", "b0")]
-        seconds |= dict(zip(path, (1.0, 2.0, 1.0, 2.0), strict=True))
-        tensors += [(one, 0, [other]) for one, other in pairwise(path)]
-        tensors += [(path[0], kept, [path[3]]), (path[1], kept, [path[2]])]
-        microbatch += [part] * 4
-        phase += [0, 0, 1, 1]
-    copy_of = [-1] * 4 + [0, 1, 2, 3] * (MICROBATCHES - 1)
-    graph = replace(make_graph(seconds, tensors), microbatch=microbatch, copy_of=copy_of,
-                    phase=phase)  # fmt: skip
-    return PlacementProblem(graph, make_cluster(2, memory=memory), "none")
+from tests.builders import make_cluster, make_graph, make_pipelined
 
 
 def by_layers(problem):
@@ -38,7 +19,7 @@ def by_layers(problem):
 
 
 def test_orders_by_hand_and_the_best_is_taken(monkeypatch):
-    problem = pipelined()
+    problem = make_pipelined()
     devices = by_layers(problem)
 
     def seconds(order):
@@ -57,7 +38,7 @@ def test_orders_by_hand_and_the_best_is_taken(monkeypatch):
 
 
 def test_1f1b_fits_where_gpipe_does_not(monkeypatch):
-    problem = pipelined(kept=10, memory=30)
+    problem = make_pipelined(kept=10, memory=30)
     devices = by_layers(problem)
 
     def schedule(order):
@@ -82,7 +63,7 @@ def test_1f1b_fits_where_gpipe_does_not(monkeypatch):
 
 
 def test_who_is_held_back():
-    problem = replace(pipelined(), order="1f1b")
+    problem = replace(make_pipelined(), order="1f1b")
     name = problem.graph.op_names.__getitem__
     pairs = [(name(before), name(after)) for before, after in problem.held_back.tolist()]
     assert pairs == [("0/b0", "2/f0"), ("1/b0", "3/f0")]
@@ -105,7 +86,7 @@ def test_a_step_of_one_microbatch_stays_as_it_is():
 
 @pytest.mark.parametrize("order", ["1f1b", [*range(16)]])
 def test_a_placement_file_has_the_order(tmp_path, order):
-    problem = replace(pipelined(), order=order)
+    problem = replace(make_pipelined(), order=order)
     placement = place(problem, "stages")
     placement.save(tmp_path / "p.json")
     again, devices = load_placement(tmp_path / "p.json", problem.graph, problem.cluster)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 
 from placeto import PlacementProblem, place
-from placeto.reports.rows import baseline, device_rows, placement_row, ratio
+from placeto.reports.rows import baseline, device_rows, pipeline_row, placement_row, ratio
 from placeto.reports.summary import groups_summary
 from placeto.reports.tables import compare_table, placement_table
-from tests.builders import make_cluster, make_graph
+from tests.builders import make_cluster, make_graph, make_pipelined, make_problem
 from tests.strategies import problems
 
 
@@ -46,6 +46,18 @@ def test_the_single_row_is_its_own_measure(problem):
     assert row["ratio"] in (1.0, None)
     assert row["step_time"] == row["single_device_step_time"]
     assert row["lower_bound"] <= row["step_time"] * (1 + 1e-12)
+
+
+def test_a_step_of_several_microbatches_is_a_pipeline():
+    # On one device there is no bubble, and whatever is ready first goes first: all go forward.
+    single = place(make_pipelined(), "single")
+    row = {"microbatches": 4, "bubble": 0.0, "alive_microbatches": [4, 0]}
+    assert pipeline_row(single) == row
+    assert placement_row(single, baseline(single.problem), "none")["pipeline"] == row
+    assert pipeline_row(replace(single, step_time=np.inf)) is None
+    assert (
+        pipeline_row(place(make_problem(make_graph({"a": 1.0}), make_cluster(2)), "single")) is None
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import numpy as np
 from placeto.reports.page import shapes
 from placeto.reports.page.group_layout import lay_out
 from placeto.reports.page.report import Report
-from placeto.reports.page.shapes import UNITS, Tick, shortened
+from placeto.reports.page.shapes import UNITS, Hover, Tick, nanoseconds, shortened
 from placeto.simulation import memory_over_time
-from placeto.support.arrays import Floats, Ints
+from placeto.support.arrays import Floats
 from placeto.support.units import format_bytes, format_seconds
 
 COLOURS = 8  # of devices; the ninth has the first one's again
@@ -17,9 +17,6 @@ LEAST_SECONDS = 1e-4  # where the search's logarithmic time axis begins, at the 
 MOST_OPS = 3_000  # of all devices; more would make the page large and are too short to point at
 MOST_TRANSFERS = 1_500
 MOST_ROWS = 40  # of the table of groups
-
-# Begin and end in nanoseconds, and what it is.
-Hover = list[tuple[int, int, str]]
 
 
 def timeline_figure(report: Report) -> dict[str, Any]:
@@ -76,15 +73,15 @@ def hover(report: Report) -> dict[str, list[Hover]]:
     graph, transfers = problem.graph, schedule.transfers
     op_device = schedule.devices[problem.op_group]
     devices: list[Hover] = [[] for _ in problem.cluster.devices]
-    for op in _longest(schedule.start, schedule.finish, MOST_OPS).tolist():
+    for op in shapes.longest(schedule.start, schedule.finish, MOST_OPS).tolist():
         begin, end = schedule.start[op], schedule.finish[op]
         text = (
             f"{shortened(graph.op_names[op])}\n{shortened(graph.op_types[op])}, "
             f"{format_seconds(end - begin)}, group {problem.op_group[op]}"
         )
-        devices[op_device[op]].append((_nanoseconds(begin), _nanoseconds(end), text))
+        devices[op_device[op]].append((nanoseconds(begin), nanoseconds(end), text))
     channels: list[Hover] = [[] for _ in problem.cluster.channels]
-    for index in _longest(transfers.start, transfers.sent, MOST_TRANSFERS).tolist():
+    for index in shapes.longest(transfers.start, transfers.sent, MOST_TRANSFERS).tolist():
         tensor = transfers.tensor[index]
         begin, end = transfers.start[index], transfers.sent[index]
         readers = np.flatnonzero(transfers.destinations[index])
@@ -94,20 +91,8 @@ def hover(report: Report) -> dict[str, list[Hover]]:
             f"{format_bytes(graph.tensor_bytes[tensor])} to {to}, {format_seconds(end - begin)}, "
             f"queued for {format_seconds(begin - transfers.request[index])}"
         )
-        channels[transfers.channel[index]].append((_nanoseconds(begin), _nanoseconds(end), text))
+        channels[transfers.channel[index]].append((nanoseconds(begin), nanoseconds(end), text))
     return {"device": devices, "channel": channels}
-
-
-def _longest(start: Floats, end: Floats, most: int) -> Ints:
-    """The numbers of the longest that last at all, by start."""
-    seconds = end - start
-    longest = np.argsort(-seconds, kind="stable")[:most]
-    longest = longest[seconds[longest] > 0]
-    return longest[np.argsort(start[longest], kind="stable")]
-
-
-def _nanoseconds(seconds: float) -> int:
-    return round(float(seconds) * 1e9)
 
 
 def time_figure(report: Report) -> dict[str, Any]:

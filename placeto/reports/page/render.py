@@ -8,6 +8,7 @@ import numpy as np
 
 import placeto
 from placeto.reports.page import figures
+from placeto.reports.page.pipeline import pipeline_figure
 from placeto.reports.page.report import Report
 from placeto.reports.page.shapes import UNITS, shortened, time_ticks
 from placeto.reports.rows import fullest, kept_row, placement_row
@@ -48,6 +49,10 @@ def render(report: Report) -> str:
         "time": format_time,
     }
     placement, context = report.placement, report.context
+    pipeline = pipeline_figure(report)
+    hover = figures.hover(report)
+    if pipeline is not None:
+        hover["block"] = [lane["hover"] for lane in pipeline["lanes"]]
     return environment.get_template("page.html").render(
         report=report,
         style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
@@ -65,6 +70,7 @@ def render(report: Report) -> str:
         ticks=time_ticks(report.schedule.step_time),
         colours=figures.COLOURS,
         timeline=figures.timeline_figure(report),
+        pipeline=pipeline,
         time=figures.time_figure(report),
         memory=figures.memory_figure(report),
         groups=figures.groups_figure(report),
@@ -72,7 +78,7 @@ def render(report: Report) -> str:
         sensitivity=sensitivity_sentence(report),
         versions=f"placeto {placeto.__version__}, Python {platform.python_version()}, "
         f"NumPy {np.__version__}",
-        hover=figures.hover(report),
+        hover=hover,
     )
 
 

@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from placeto.placement import Placement
-from placeto.reports.page.device_time import DeviceSpans, device_spans
 from placeto.reports.page.others import Others, Outcome, others, quick_placers, sensitivity
 from placeto.reports.rows import Baseline, CandidateRow
-from placeto.simulation import Schedule, simulate
+from placeto.simulation import DeviceSpans, Schedule, device_spans, simulate
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 

@@ -19,6 +19,9 @@ STEPS = (1, 2, 2.5, 5, 10)
 MANY_DECADES = 2.0
 MOST_LETTERS = 100  # of a name
 
+# Begin and end in nanoseconds, and what it is.
+Hover = list[tuple[int, int, str]]
+
 
 @dataclass(frozen=True)
 class Tick:
@@ -103,6 +106,19 @@ def boxes(blocks: Floats) -> str:
     return "".join(
         f"M{x} 0h{w}v1h-{w}z" for x, w in zip(begin.tolist(), width.tolist(), strict=True)
     )
+
+
+def longest(start: Floats, end: Floats, most: int) -> Ints:
+    """The numbers of the longest that last at all, by start."""
+    seconds = end - start
+    numbers = np.argsort(-seconds, kind="stable")[:most]
+    numbers = numbers[seconds[numbers] > 0]
+    return numbers[np.argsort(start[numbers], kind="stable")]
+
+
+def nanoseconds(seconds: float) -> int:
+    """Seconds as the script of the page has them."""
+    return round(float(seconds) * 1e9)
 
 
 def envelope(

@@ -8,7 +8,7 @@ from benchmarks.browser import browser, find_browser
 from placeto import PlacementProblem, load_cluster, load_graph, place
 from placeto.reports.page import RunContext, make_report, save_report
 from placeto.reports.rows import baseline
-from tests.builders import make_cluster, make_graph
+from tests.builders import make_cluster, make_graph, make_pipelined
 from tests.reports.page.choosing import placement_of
 
 HEADINGS = (
@@ -33,7 +33,7 @@ def chromium():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """`nmt.html`: 300 groups by METIS; `nasty.html`: ops named like markup."""
+    """`nmt.html`: 300 groups by METIS; `nasty.html`: ops named like markup; `pipeline.html`."""
     folder = tmp_path_factory.mktemp("reports")
     problem = PlacementProblem(load_graph("nmt"), load_cluster("k80x4"), 300)
     few = [place(problem, method) for method in ("single", "expert", "metis")]
@@ -47,6 +47,11 @@ def folder(tmp_path_factory):
     nasty = placement_of(PlacementProblem(graph, make_cluster(2), "none"), [0, 1])
     report = make_report(nasty, baseline(nasty.problem), RunContext(name, name, name), [])
     save_report(report, folder / "nasty.html")
+
+    pipelined = replace(make_pipelined(60), order="gpipe")
+    found = place(pipelined, "stages")
+    report = make_report(found, baseline(pipelined), RunContext("placeto place", "none"), [])
+    save_report(report, folder / "pipeline.html")
     return folder
 
 
@@ -71,7 +76,7 @@ def opened(chromium, folder):
     for context in contexts:
         context.close()
     assert complaints == []
-    files = {(folder / name).as_uri() for name in ("nmt.html", "nasty.html")}
+    files = {(folder / name).as_uri() for name in ("nmt.html", "nasty.html", "pipeline.html")}
     assert {url for url in requests if not url.startswith("data:")} <= files
 
 
@@ -172,6 +177,58 @@ def test_pointing_tells_names_and_times(opened):
     assert page.locator("#graph .near").count() == 0
 
 
+def test_a_number_is_seen_where_its_block_is_wide_enough(opened):
+    page = opened("pipeline.html", width=WIDTHS["narrow"])
+    blocks = page.locator("#pipeline .numbers b")
+
+    def seen():
+        """Which numbers are, in the lane and within their blocks."""
+        return page.evaluate("""() => {
+            const box = (element) => element.getBoundingClientRect();
+            const seen = (block) => {
+                const range = document.createRange();
+                range.selectNodeContents(block);
+                const [text, own, lane] = [box(range), box(block), box(block.closest(".plot"))];
+                const inside = text.left >= own.left - 0.5 && text.right <= own.right + 0.5;
+                return inside && text.top < own.bottom - 5 && text.right > lane.left
+                    && text.left < lane.right;
+            };
+            const blocks = [...document.querySelectorAll("#pipeline .numbers b")];
+            return blocks.filter(seen).map((block) => block.textContent);
+        }""")
+
+    assert blocks.count() == 2 * 2 * 60
+    assert seen() == []  # a microbatch has 3 pixels
+    for _ in range(5):
+        page.get_by_role("button", name="Zoom in").press("Enter")
+    assert len(seen()) > 4
+    assert set(seen()) <= set(map(str, range(60)))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_can_be_read_on_the_blocks_of_every_device(opened, scheme):
+    page = opened("pipeline.html", scheme=scheme)
+    paper = colour(page, "body", "backgroundColor")
+    for device in range(8):
+        page.locator("#pipeline .lane").first.evaluate(f"lane => lane.className = 'lane d{device}'")
+        fills = {}
+        for phase in ("forward", "backward"):
+            fills[phase] = colour(page, f"#pipeline path.{phase}", "fill")
+            text = colour(page, f"#pipeline .numbers .{phase}", "color")
+            assert contrast(text, fills[phase]) >= 4.5
+            assert contrast(fills[phase], paper) >= 1.8
+        assert contrast(*fills.values()) >= 2
+
+
+def test_pointing_at_a_block_tells_its_microbatch(opened):
+    page = opened("pipeline.html")
+    lane = page.locator("#pipeline .plot").first
+    lane.scroll_into_view_if_needed()
+    box = lane.bounding_box()
+    page.mouse.move(box["x"] + 0.0001 * box["width"], box["y"] + 13)
+    assert page.locator("#tip").inner_text().startswith("microbatch 0, forward\n")
+
+
 def test_names_are_text_and_nothing_runs(opened):
     page = opened("nasty.html")
     assert page.get_by_role("heading", level=1).inner_text().startswith("<script>document.title")
@@ -193,8 +250,13 @@ def test_it_is_whole_without_scripts_and_on_paper(opened):
 
 def colour(page, selector, name):
     """(red, green, blue) from 0 to 1."""
-    text = page.locator(selector).first.evaluate(f"element => getComputedStyle(element).{name}")
-    return tuple(int(part) / 255 for part in text.removeprefix("rgb(").rstrip(")").split(","))
+    pixel = page.locator(selector).first.evaluate("""(element, name) => {
+        const canvas = new OffscreenCanvas(1, 1).getContext("2d");
+        canvas.fillStyle = getComputedStyle(element)[name];
+        canvas.fillRect(0, 0, 1, 1);
+        return [...canvas.getImageData(0, 0, 1, 1).data];
+    }""", name)  # fmt: skip
+    return tuple(part / 255 for part in pixel[:3])
 
 
 def luminance(rgb):

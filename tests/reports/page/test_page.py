@@ -114,6 +114,7 @@ def test_names_that_users_give_are_never_markup():
 
 def test_the_page_needs_nothing_else():
     page = render(report_of(chosen([0, 0, 1, 1])))
+    assert "#pipeline" not in page  # of one microbatch
     assert not re.search(r"(?:src|href)=\"(?!#|data:)", page)
     assert "http" not in page
     assert "url(" not in page
@@ -187,6 +188,9 @@ def test_twenty_thousand_ops_are_a_page_below_three_megabytes():
         dict(zip(names, rng.uniform(1e-6, 1e-3, count).tolist(), strict=True)),
         [(names[n], 10_000, readers) for n, readers in tensors.items()],
     )
+    # Of microbatches that take turns op by op.
+    parts = {"microbatch": rng.integers(-1, 8, count), "phase": rng.integers(0, 3, count)}
+    graph = replace(graph, **parts)
     problem = PlacementProblem(graph, make_cluster(4, bandwidth=1e10, launch_overhead=1e-6), 300)
     page = render(report_of(place(problem, "random")))
     assert len(page.encode()) < 3e6

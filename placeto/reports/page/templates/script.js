@@ -49,6 +49,10 @@
     to = from + width;
     for (const figure of figures) {
       for (const svg of figure.querySelectorAll(".plot svg")) svg.setAttribute("viewBox", `${from} 0 ${width} 1`);
+      for (const numbers of figure.querySelectorAll(".numbers div")) {
+        numbers.style.width = `${(100 * units) / width}%`;
+        numbers.style.left = `${(-100 * from) / width}%`;
+      }
       figure.querySelectorAll(".ticks").forEach(label);
       // Without a mouse there is nothing to drag with.
       for (const button of figure.querySelectorAll("[data-do=earlier], [data-do=later]")) button.hidden = width === units;

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeto.problem import PlacementProblem
-from placeto.simulation import Schedule
+from placeto.simulation.schedule import Schedule
 from placeto.support.arrays import Bools, Floats
 
 SAME_INSTANT = 1e-9  # as a share of the step: what adding up in another order may change

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 
 from placeto import simulate
 from placeto.cluster import EndCost
-from placeto.reports.page.device_time import device_spans
+from placeto.simulation import device_spans
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import placed
 
