@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from placeto.bounds.fill import fill_bound
 from placeto.bounds.heads import join_heads, one_machine, path_heads
 from placeto.bounds.memory import fitting_devices
 from placeto.bounds.queues import queue_pairs
@@ -41,7 +42,8 @@ def lower_bound(problem: PlacementProblem) -> float:
       and from branches that must run one after the other or be transferred (`join_heads`); tails
       are the heads when time runs backwards;
     - each group's ops with heads and tails, one at a time on the group's best device;
-    - work that lies between heads and tails, divided over the devices (`window_bound`).
+    - work that lies between heads and tails, divided over the devices (`window_bound`);
+    - all work, and what the devices wait for before it and after it (`fill_bound`).
 
     Graphs too large for all of it get fewer ancestors looked at, then none.
     """
@@ -54,6 +56,7 @@ def lower_bound(problem: PlacementProblem) -> float:
         work_bound(problem),
         group_bound(relaxed, heads, tails),
         window_bound(problem, relaxed, heads, tails),
+        fill_bound(problem, relaxed, heads, tails),
     )
 
 

@@ -24,7 +24,7 @@ def work_bound(problem: PlacementProblem) -> float:
     room = np.bincount(classes.of_device, weights=problem.memory_limit)
     bound = 0.0
     for time, memory in best_prices(problem, classes):
-        cost = _priced(held, time / classes.size) + parameters * memory
+        cost = priced(held, time / classes.size) + parameters * memory
         bound = max(bound, float(cost.min(axis=1).sum() - memory @ room - time @ classes.overhead))
     return bound
 
@@ -90,7 +90,7 @@ def window_bound(
     bound = 0.0
     for time, _ in best_prices(problem, classes):
         table = np.zeros((len(first), len(last)))
-        np.add.at(table, (row, column), _priced(held, time / classes.size).min(axis=1))
+        np.add.at(table, (row, column), priced(held, time / classes.size).min(axis=1))
         inside = table[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
         needed = first[:, None] + last + inside - time @ classes.overhead
         bound = max(bound, float(needed[inside > 0].max(initial=0.0)))
@@ -106,7 +106,7 @@ def _held(problem: PlacementProblem, classes: Classes) -> Floats:
     return np.where(allowed, np.stack(columns, axis=1), np.inf)
 
 
-def _priced(held: Floats, prices: Floats) -> Floats:
+def priced(held: Floats, prices: Floats) -> Floats:
     """Held seconds times prices; infinite where an op or a group is not allowed."""
     can = np.isfinite(held)
     return np.where(can, np.where(can, held, 0.0) * prices, np.inf)

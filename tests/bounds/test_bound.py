@@ -17,6 +17,7 @@ from placeto import (
 )
 from placeto.bounds import critical_path, lower_bound, work_bound
 from placeto.bounds.bound import group_bound
+from placeto.bounds.fill import fill_bound
 from placeto.bounds.heads import join_heads, path_heads
 from placeto.bounds.memory import fitting_devices
 from placeto.bounds.queues import queue_pairs
@@ -84,6 +85,7 @@ def test_no_feasible_placement_beats_any_part_of_the_bound(every: Enumerated) ->
             assert (tails[::-1] + relaxed.seconds).min(axis=1).max() <= least
             assert group_bound(relaxed, heads, tails[::-1]) <= least
             assert window_bound(problem, relaxed, heads, tails[::-1]) <= least
+            assert fill_bound(problem, relaxed, heads, tails[::-1]) <= least
 
 
 def test_a_chain_takes_as_long_as_its_ops_on_their_fastest_devices():
@@ -109,6 +111,26 @@ def test_a_chain_pays_the_launch_overhead_or_the_transfer():
     apart = make_cluster(2, launch_overhead=0.5, bandwidth=12.0, latency=0.125)
     assert critical_path(make_problem(graph, apart)) == 3.375
     assert enumerate_all(make_problem(graph, apart)).least == 3.375
+
+
+def test_all_but_one_device_wait_for_their_first_op():
+    # a [0, 2) on one device, which then has 6.5 s of work until 8.5; the other has its first op
+    # at 3, when what a made is there, and 5.5 s of work. Divided without that they have 7 s each.
+    seconds = {"a": 2.0, "b": 3.5, "c": 3.0, "d": 3.0, "e": 2.5}
+    graph = make_graph(seconds, [("a", 1, ["b", "c", "d", "e"])])
+    problem = make_problem(graph, make_cluster(2))
+    assert work_bound(problem) == 7.0
+    assert lower_bound(problem) == enumerate_all(problem).least == 8.5
+    # Likewise at the end: where time runs backwards.
+    graph = make_graph(seconds, [(name, 1, ["a"]) for name in "bcde"])
+    problem = make_problem(graph, make_cluster(2))
+    assert 8.5 <= lower_bound(problem) <= enumerate_all(problem).least
+
+
+def test_a_chain_has_no_use_for_a_second_device():
+    # With it, it would wait: (4 + 3) / 2 s. But the first may do it all.
+    graph = make_graph({"a": 2.0, "b": 2.0}, [("a", 9, ["b"])])
+    assert lower_bound(make_problem(graph, make_cluster(2))) == 4.0
 
 
 def test_kinds_force_transfers():
