@@ -1,5 +1,9 @@
 """What a placement is worth: its step time, and what its memory over the limit costs.
 
+Or, by a problem's `objective`, its throughput in the place of both: the seconds a microbatch of a
+pipeline that never drains (the max-load of Tarnawski et al. 2020, arXiv:2006.16423), and the memory
+of parameters and one microbatch.
+
 Three answers, for three uses: ρ, which agents are rewarded and judged by; the rank, by which the
 best placement is kept; and the cost that a search makes small, so that it leaves what does not fit.
 """
@@ -10,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeto.problem import PlacementProblem
-from placeto.simulation import Outcomes
+from placeto.simulation import Outcomes, simulate_many
+from placeto.simulation.loads import throughputs
 from placeto.simulation.state import State
 from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
@@ -20,6 +25,16 @@ UNFIT = 1e15  # above every step time, and no more than bytes can be added to
 # What a placement that does not fit costs a search, as shares of the shortest start: at all, and if
 # all of the graph's memory is over the limit.
 ANY_EXCESS, WHOLE_EXCESS = 0.1, 4.0
+
+
+def evaluate(problem: PlacementProblem, many: Ints) -> Outcomes:
+    """What (batch, num_groups) placements are by the problem's objective.
+
+    Where that is throughput, the outcomes' step times are seconds a microbatch; see `throughputs`.
+    """
+    if problem.objective == "throughput":
+        return throughputs(problem, many)
+    return simulate_many(problem, many)
 
 
 def overflow(problem: PlacementProblem, peak_memory: Ints) -> NDArray[Any]:

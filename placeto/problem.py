@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from placeto.order import Order, held_back, rank_ops
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import ancestors, compressed, directed, topological_order
 from placeto.support.errors import PlacetoError
+
+Objective = Literal["step-time", "throughput"]
 
 MAX_GROUPS_IN_PAIRS = 20_000  # a matrix of booleans of 400 MB
 
@@ -48,6 +50,9 @@ class PlacementProblem:
         pins: group -> device, both by number; obeyed by every placer.
         order: a name, such as `"fifo"` or `"critical-path"`, or (num_ops,) ranks; see
             `placeto.order.rank_ops`.
+        objective: what placers make small: `"step-time"`, the seconds of one step, or
+            `"throughput"`, the seconds a microbatch of a pipeline that never drains; see
+            `placeto.objective`.
         op_group: (num_ops,) group of each op.
         op_seconds: (num_ops, num_devices) seconds of each op on each device; infinite where it
             cannot run.
@@ -60,7 +65,8 @@ class PlacementProblem:
 
     Raises:
         PlacetoError: the graph has no costs for a device kind, the grouping parts ops that must
-            share a device, a group can run nowhere, a pin cannot be obeyed, or the order is none.
+            share a device, a group can run nowhere, a pin cannot be obeyed, or the order or the
+            objective is none.
     """
 
     graph: ComputationGraph
@@ -68,6 +74,7 @@ class PlacementProblem:
     grouping: Grouping = "auto"
     pins: Mapping[int, int] = field(default_factory=dict, kw_only=True)
     order: Order = field(default="fifo", kw_only=True)
+    objective: Objective = field(default="step-time", kw_only=True)
     op_group: Ints = field(init=False)
     op_seconds: Floats = field(init=False)
     allowed: Bools = field(init=False)
@@ -75,6 +82,9 @@ class PlacementProblem:
     held_back: Ints = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.objective not in get_args(Objective):
+            known = " or ".join(get_args(Objective))
+            raise PlacetoError(f"objective is {self.objective!r}, expected {known}")
         put = object.__setattr__
         put(self, "op_seconds", _op_seconds(self.graph, self.cluster))
         put(self, "op_group", group_ops(self.graph, self.grouping))

@@ -7,7 +7,7 @@ from placeto.bounds.heads import join_heads, one_machine, path_heads
 from placeto.bounds.memory import fitting_devices
 from placeto.bounds.queues import queue_pairs
 from placeto.bounds.relaxed import Relaxed, mirror, relax
-from placeto.bounds.work import window_bound, work_bound
+from placeto.bounds.work import throughput_bound, window_bound, work_bound
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats
 from placeto.support.beside import wait_for
@@ -30,11 +30,12 @@ def critical_path(problem: PlacementProblem) -> float:
 
 
 def lower_bound(problem: PlacementProblem) -> float:
-    """Seconds that the step time of no feasible placement is below.
+    """Seconds that no feasible placement is below: its step time, or by the problem's objective.
 
-    It holds for the simulation's semantics: pins, groups, memory and its queues. A tensor flows
-    through the parts of its transfer: an edge has the slowest of them. What they cost devices
-    beside their ops is left out; with ranks no order in the queues is known. The largest of
+    For throughput it is `throughput_bound`. For step times it holds for the simulation's semantics:
+    pins, groups, memory and its queues. A tensor flows through the parts of its transfer: an edge
+    has the slowest of them. What they cost devices beside their ops is left out; with ranks no
+    order in the queues is known. The largest of
 
     - `work_bound`: all work, divided over the devices;
     - the longest of any op's head, its seconds and its tail, the time from its end to the step's.
@@ -47,6 +48,8 @@ def lower_bound(problem: PlacementProblem) -> float:
 
     Graphs too large for all of it get fewer ancestors looked at, then none.
     """
+    if problem.objective == "throughput":
+        return throughput_bound(problem)
     wait_for("bounds")
     allowed = fitting_devices(problem)
     relaxed = relax(problem, allowed, queue_pairs(problem, allowed))

@@ -39,7 +39,7 @@ def fill_bound(problem: PlacementProblem, relaxed: Relaxed, heads: Floats, tails
     long = np.zeros(len(works), dtype=bool)
     long[by_length[: np.searchsorted(total, LONG * total[-1]) + 1]] = True
     backwards, from_end = mirror(relaxed), tails[::-1].copy()
-    bound, prices = 0.0, best_prices(problem, classes)
+    bound, prices = 0.0, best_prices(problem, classes, classes.overhead)
     far = [(head >= part * head.max(), tail >= part * tail.max()) for part in EARLY]
     some = [works & (long | (start & end)) for (start, _), (_, end) in product(far, far)]
     for chosen in {each.tobytes(): each for each in some}.values():  # many are the same

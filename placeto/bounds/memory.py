@@ -6,6 +6,7 @@ import numpy as np
 
 from placeto.bounds.queues import SHORTEST
 from placeto.problem import PlacementProblem
+from placeto.simulation.loads import resident_bytes
 from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.units import format_bytes
 
@@ -53,9 +54,13 @@ def infeasibility(problem: PlacementProblem) -> str | None:
 def least_memory(problem: PlacementProblem) -> Ints:
     """(num_groups, num_devices) bytes that each group needs at least on each device.
 
+    Where the objective is throughput, `resident_bytes`; else of a step that is simulated:
+
     Its parameters, and while one of its ops runs, what that op reads, writes and works in; only
     ops that take time are counted, since for the others that may be held for no time at all.
     """
+    if problem.objective == "throughput":
+        return np.repeat(resident_bytes(problem)[:, None], problem.num_devices, axis=1)
     graph = problem.graph
     running = graph.temp_bytes.astype(np.int64)
     np.add.at(running, graph.tensor_producer, graph.tensor_bytes)

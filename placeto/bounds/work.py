@@ -19,25 +19,45 @@ def work_bound(problem: PlacementProblem) -> float:
     parameters must fit (a linear program, see `best_prices`).
     """
     classes = device_classes(problem)
+    return _divided(problem, classes, classes.overhead)
+
+
+def throughput_bound(problem: PlacementProblem) -> float:
+    """Seconds a microbatch that no feasible placement is below, in a pipeline that never drains.
+
+    The most of what the devices need that share out the groups' work, launch overheads included,
+    and of what each group needs on its best device. Transfers are left out.
+    """
+    classes = device_classes(problem)
+    group = float(_held(problem, classes).min(axis=1).max())
+    divided = _divided(problem, classes, np.zeros(len(classes.size)))
+    return max(divided, group) / problem.graph.num_microbatches
+
+
+def _divided(problem: PlacementProblem, classes: Classes, beyond: Floats) -> float:
+    """What the devices need that share out the work; `beyond` as in `best_prices`."""
     held = _held(problem, classes)
     parameters = problem.group_parameters[:, None].astype(float)
     room = np.bincount(classes.of_device, weights=problem.memory_limit)
     bound = 0.0
-    for time, memory in best_prices(problem, classes):
+    for time, memory in best_prices(problem, classes, beyond):
         cost = priced(held, time / classes.size) + parameters * memory
-        bound = max(bound, float(cost.min(axis=1).sum() - memory @ room - time @ classes.overhead))
+        bound = max(bound, float(cost.min(axis=1).sum() - memory @ room - time @ beyond))
     return bound
 
 
-def best_prices(problem: PlacementProblem, classes: Classes) -> list[tuple[Floats, Floats]]:
+def best_prices(
+    problem: PlacementProblem, classes: Classes, beyond: Floats
+) -> list[tuple[Floats, Floats]]:
     """Prices of devices' time and memory, for which work costs no more than the step time.
 
     Let T be the step time, and x the share of a group on a class of m devices. Their ops hold them
-    for sum(held x) <= m (T + overhead), and sum(parameters x) <= memory. With prices that are not
-    negative, y of time adding up to 1 over the classes and z of bytes, any placement has
+    for sum(held x) <= m (T + beyond), where (num_classes,) `beyond` is how long after the step's
+    end, and sum(parameters x) <= memory. With prices that are not negative, y of time adding up to
+    1 over the classes and z of bytes, any placement has
 
         T >= sum over groups of min over classes (y held / m + z parameters)
-             - sum over classes (y overhead + z memory),
+             - sum over classes (y beyond + z memory),
 
     the dual of the linear program that divides groups to make T least. Any such prices prove a
     bound; the program's own prove the best.
@@ -60,7 +80,7 @@ def best_prices(problem: PlacementProblem, classes: Classes) -> list[tuple[Float
     room = np.bincount(classes.of_device, weights=problem.memory_limit)
     largest = max(float(parameters.max()), 1.0)
     uses = [held / classes.size / scale, np.broadcast_to(parameters / largest, held.shape)]
-    limits = np.concatenate([classes.overhead / scale, room / largest])
+    limits = np.concatenate([beyond / scale, room / largest])
     found = dual_prices(can, uses, np.ones(count), limits)
     time, memory = found[:count], found[count:]
     if time.sum() > 0:
@@ -88,7 +108,7 @@ def window_bound(
     row, first = _levels(head[some])
     column, last = _levels(tail[some])
     bound = 0.0
-    for time, _ in best_prices(problem, classes):
+    for time, _ in best_prices(problem, classes, classes.overhead):
         table = np.zeros((len(first), len(last)))
         np.add.at(table, (row, column), priced(held, time / classes.size).min(axis=1))
         inside = table[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]

@@ -12,7 +12,7 @@ from placeto.grouping import Grouping
 from placeto.order import NamedOrder
 from placeto.placers.ordering import ordered
 from placeto.placers.registry import find_config, find_placer
-from placeto.problem import PlacementProblem
+from placeto.problem import Objective, PlacementProblem
 from placeto.support.errors import PlacetoError
 from placeto.zoo.folders import load_graphs
 
@@ -53,12 +53,15 @@ class ProblemArguments:
             or what the longest path leads from (critical-path). By default fifo for a step of one
             microbatch, else what suits best. What is run keeps the order, but for none: that is
             the runtime's own, simulated as fifo.
+        objective: What is made small: the seconds of a step, or (throughput) the seconds a
+            microbatch of a pipeline that never drains, which the busiest device or channel takes.
     """
 
     cluster: ClusterName
     grouping: GroupingText = "auto"
     pin: Pins = ()
     order: AnyOrder | None = None
+    objective: Objective = "step-time"
 
     def problem(self, graph: ComputationGraph, cluster: Cluster) -> PlacementProblem:
         """The problem of placing a graph on the cluster.
@@ -68,7 +71,9 @@ class ProblemArguments:
                 order of microbatches for a step of one.
         """
         order = "fifo" if self.order in (None, "none") else self.order
-        problem = PlacementProblem(graph, cluster, parse_grouping(self.grouping), order=order)
+        problem = PlacementProblem(
+            graph, cluster, parse_grouping(self.grouping), order=order, objective=self.objective
+        )
         if self.pin:
             # The groups of the pinned ops are known only by now; grouping again would be slow.
             pins = parse_pins(self.pin, problem)

@@ -134,6 +134,9 @@ def run(arguments: Place) -> int:
     takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()
     if arguments.report is not None and not takes_time:
         raise PlacetoError(f"--report: no op of {graph.name!r} takes any time; give it op_seconds")
+    for option, wanted in (("report", arguments.report), ("measure", arguments.measure)):
+        if wanted is not None and problem.objective != "step-time":
+            raise PlacetoError(f"--{option} is about single steps; leave out --objective")
     bench, interrupted = None, tries is not None and tries.interrupted
     if arguments.measure is not None and not interrupted:
         bench = _prepare(arguments, problem)
@@ -188,7 +191,7 @@ def run(arguments: Place) -> int:
         if path is not None:
             note(f"the {what} is in {path}")
     warn_unless_feasible(placement)
-    if found is None or found.kept is None:
+    if problem.objective == "step-time" and (found is None or found.kept is None):
         warn_unless_sure(placement, base)
     if placement.interrupted:
         note("interrupted; this is the best placement until then")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +15,7 @@ from placeto.placement.module_devices import TorchDevice, device_map
 from placeto.placement.placed_graph import ORDERED, add_control_edges, check_order, placed_graph_def
 from placeto.problem import PlacementProblem
 from placeto.simulation import control_edges, simulate
+from placeto.simulation.loads import throughputs
 from placeto.support.arrays import Ints
 from placeto.support.documents import Document, read_document
 from placeto.support.errors import PlacetoError
@@ -34,19 +36,20 @@ class Placement:
         problem: what is placed.
         devices: (num_groups,) device of each group.
         step_time: simulated seconds.
-        peak_memory: (num_devices,) simulated bytes.
+        peak_memory: (num_devices,) simulated bytes; where the problem's objective is throughput,
+            parameters and the outputs of one microbatch.
         feasible: whether it fits in memory and every op can run where it is.
         method: the placer that found it.
         seed: the seed the placer was given.
         evaluations: placements simulated in finding it.
         wall_seconds: seconds it took to find, by the clock of the budget.
         interrupted: whether Ctrl-C ended the search before its time.
-        lower_bound: seconds that the placer has proven no feasible placement to be below; 0 if
-            it proves nothing, infinite if there is no feasible placement.
+        lower_bound: seconds that the placer has proven no feasible placement to be below, by the
+            objective; 0 if it proves nothing, infinite if there is no feasible placement.
         found_by: the part of the placer that found it, of a placer that is made of several; else
             the placer.
         trace: how the search went: of each feasible placement that was the fastest until then,
-            placements simulated, seconds since the start, and its step time in seconds.
+            placements simulated, seconds since the start, and its seconds by the objective.
         learning: of each update of a placer that trains on the problem: seconds since the start,
             and the mean step time in seconds of its episodes' last placements.
         settings: the settings the placer was given, where they are not its own.
@@ -78,6 +81,23 @@ class Placement:
         return mine == theirs and np.array_equal(self.devices, other.devices)
 
     __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def microbatch_seconds(self) -> float:
+        """Seconds a microbatch of a pipeline that never drains: of the busiest resource."""
+        return float(throughputs(self.problem, self.devices[None]).step_time[0])
+
+    @property
+    def seconds(self) -> float:
+        """What the problem's objective is: the step time, or the seconds a microbatch."""
+        throughput = self.problem.objective == "throughput"
+        return self.microbatch_seconds if throughput else self.step_time
+
+    @property
+    def batch_seconds(self) -> float:
+        """Seconds of all microbatches, by the problem's objective."""
+        throughput = self.problem.objective == "throughput"
+        return self.seconds * (self.problem.graph.num_microbatches if throughput else 1)
 
     def device_names(self) -> list[str]:
         """(num_groups,) names of the groups' devices."""

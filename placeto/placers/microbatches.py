@@ -59,8 +59,8 @@ def best_of(*placements: Placement) -> Placement:
 
 
 def worth(placement: Placement) -> tuple[int, float]:
-    """Bytes over the memory of all devices, and the step time in seconds; less is better."""
-    return int(overflow(placement.problem, placement.peak_memory)), placement.step_time
+    """Bytes over the memory of all devices, and the batch's seconds; less is better."""
+    return int(overflow(placement.problem, placement.peak_memory)), placement.batch_seconds
 
 
 def doublings(batch: int) -> list[int]:

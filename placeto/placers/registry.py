@@ -41,7 +41,8 @@ class Placer:
         anytime: whether it uses the whole budget; else it ends by itself.
         config: its configuration, if it has one.
         prepare: compiles what it runs, if anything, before the budget begins: the first time after
-            an installation that takes longer than many a budget. Takes the configuration.
+            an installation that takes longer than many a budget. Takes the problem's objective
+            and the configuration.
         policies: the agent whose policies it begins with, if it does with any.
     """
 
@@ -59,8 +60,9 @@ def _call(function: str, *arguments: Any, **options: Any) -> None:
     resolve_name(f"placeto.{function}")(*arguments, **options)
 
 
-def _prepare(config: SearchConfig | configs.PlacetoPlacerConfig) -> None:
-    _call("search.auto:prepare")
+def _prepare(objective: str, config: SearchConfig | configs.PlacetoPlacerConfig) -> None:
+    learns = isinstance(config, configs.PlacetoPlacerConfig)
+    _call("search.auto:prepare", "step-time" if learns else objective)
     if isinstance(config, configs.PlacetoPlacerConfig) and config.fine_tune and not config.batches:
         _call("placers.placeto:prepare")
 
@@ -73,7 +75,7 @@ PLACERS: dict[str, Placer] = {
         _anytime(
             "auto",
             "heuristics, then a trained policy, then a search that it guides",
-            partial(_call, "search.auto:search"),
+            partial(_call, "placers.auto:place_auto"),
             config=configs.AUTO,
             prepare=_prepare,
             policies="placeto",
@@ -185,7 +187,7 @@ def place(
         timer.daemon = True
         timer.start()
         try:
-            placer.prepare(*arguments)
+            placer.prepare(problem.objective, *arguments)
         finally:
             timer.cancel()
     incumbent = Incumbent(problem, budget_seconds, progress, clock)

@@ -16,7 +16,7 @@ def scaled_problem(
     ends: float = 1.0,
     op_seconds: float | Mapping[str, Floats] = 1.0,
 ) -> PlacementProblem:
-    """The same groups, pins and order, with costs times a factor.
+    """The same groups, pins, order and objective, with costs times a factor.
 
     Args:
         problem: with the costs as believed.
@@ -48,6 +48,7 @@ def scaled_problem(
         problem.op_group,
         pins=problem.pins,
         order=problem.order,
+        objective=problem.objective,
     )
 
 

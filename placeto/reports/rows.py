@@ -104,7 +104,7 @@ class Baseline:
 
     @cached_property
     def lower_bound(self) -> float:
-        """Seconds that no feasible placement's step time is below; worked out when asked for."""
+        """Seconds that no feasible placement is below, by the problem's objective."""
         return lower_bound(self.single.problem)
 
     @property
@@ -117,12 +117,12 @@ class Baseline:
         return max(self.lower_bound, placement.lower_bound)
 
     def gap(self, placement: Placement) -> float | None:
-        """At most how many times the optimum a feasible placement's step time is; else None."""
-        return ratio(placement.step_time, self.bound(placement)) if placement.feasible else None
+        """At most how many times the optimum a feasible placement takes; else None."""
+        return ratio(placement.seconds, self.bound(placement)) if placement.feasible else None
 
     def ratio(self, placement: Placement) -> float | None:
-        """A placement's step time over that of the best single device."""
-        return ratio(placement.step_time, self.single.step_time)
+        """A placement's seconds, by the problem's objective, over the best single device's."""
+        return ratio(placement.seconds, self.single.seconds)
 
     def why_nothing_fits(self, placement: Placement) -> str | None:
         """Why no placement fits in memory, as far as it is proven: beforehand, or by the placer."""
@@ -141,9 +141,11 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
 
     Returns:
         The keys of `placeto place --json` in the design, and: `grouping`, `num_groups`, `order`
-        (its name, or `ranks`), `ratio`
-        (step time over that of the best single device), `examples_per_second` (null where the graph
-        does not know its batch), `gap` (step time over the lower bound: at
+        (its name, or `ranks`), `objective`, `examples_per_second` (of steps; null where the graph
+        does not know its batch), `microbatch_seconds` (of a pipeline that never drains)
+        and `single_device_microbatch_seconds`, `ratio` (step time over that of the best single
+        device; these, and the lower bound, are of the seconds a microbatch where the objective is
+        throughput), `gap` (that over the lower bound: at
         most so many times the optimum; null unless feasible), `infeasibility` (why no placement
         fits in memory, or null), `single_device_feasible`, `devices` (names), `memory_limit`
         (bytes, one a device, as `peak_memory`), `interrupted`, `settings` (those given to the
@@ -158,9 +160,12 @@ def placement_row(placement: Placement, base: Baseline, grouping: str) -> dict[s
         "grouping": grouping,
         "num_groups": problem.num_groups,
         "order": order_name(problem),
+        "objective": problem.objective,
         "step_time": seconds(placement.step_time),
         "examples_per_second": examples_per_second(problem.graph, placement.step_time),
+        "microbatch_seconds": seconds(placement.microbatch_seconds),
         "single_device_step_time": seconds(base.single.step_time),
+        "single_device_microbatch_seconds": seconds(base.single.microbatch_seconds),
         "single_device_feasible": base.single.feasible,
         "ratio": base.ratio(placement),
         "lower_bound": seconds(base.bound(placement)),

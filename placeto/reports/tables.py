@@ -44,39 +44,41 @@ if TYPE_CHECKING:
     from placeto.measurement.calibration import Calibration
 
 _RATE = "ex/s"  # examples a second; short, so that tables of placers stay narrow
+_OBJECTIVES = {"step-time": "step time", "throughput": "a microbatch"}
 _SIZE = 2**20  # bytes of the tensor whose ends' costs are shown
 
 
 def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
     """Placers on one problem, one row each; the fastest that fits in memory stands out."""
     problem = base.single.problem
+    seconds = _OBJECTIVES[problem.objective]
     # One placer may have proven more than is known beforehand.
     low = max((bound for bound in map(base.bound, placements) if bound < np.inf), default=None)
     below = "none fits" if low is None else f"no placement that fits is below {format_time(low)}"
     rate = [] if problem.graph.batch is None else [_RATE]
     table = _table(
         f"{problem.graph.name} on {problem.cluster.name}, {problem.num_groups} groups",
-        ["method", "step time", *rate, "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
+        ["method", seconds, *rate, "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
         left=("method", "fits"),
         whole=("method",),
-        caption=f"ratio: step time over {_single(base)}. Gap: at most so many times the optimum; "
+        caption=f"ratio: {seconds} over {_single(base)}. Gap: at most so many times the optimum; "
         f"{below}. Peak memory: of the fullest device. Placed: placements simulated."
         f"{' Ex/s: examples a second.' if rate else ''}",
     )
     table.collapse_padding = True
-    fastest = min((each.step_time for each in placements if each.feasible), default=None)
+    fastest = min((each.seconds for each in placements if each.feasible), default=None)
     for each in placements:
         table.add_row(
             each.method,
-            format_time(each.step_time),
-            *(format_rate(examples_per_second(problem.graph, each.step_time)) for _ in rate),
+            format_time(each.seconds),
+            *(format_rate(examples_per_second(problem.graph, each.batch_seconds)) for _ in rate),
             format_ratio(base.ratio(each)),
             format_ratio(base.gap(each)),
             _in_one_unit(format_peak(each.peak_memory, problem.memory_limit)),
             _fit(each),
             str(each.evaluations),
             f"{each.wall_seconds:.1f}",
-            style="bold" if each.feasible and each.step_time == fastest else None,
+            style="bold" if each.feasible and each.seconds == fastest else None,
         )
     return table
 
@@ -91,9 +93,12 @@ def placement_table(
         "graph": f"{problem.graph.name}, {problem.num_groups} groups",
         "cluster": f"{problem.cluster.name}, {problem.num_devices} devices",
         "method": f"{method} ({', '.join(settings)})" if settings else method,
-        "step time": format_time(placement.step_time) + _optimum(base.gap(placement)),
+        "step time": format_time(placement.step_time),
         **_examples(problem.graph, placement.step_time),
     }
+    if problem.objective == "throughput":
+        pairs["a microbatch"] = format_time(placement.microbatch_seconds)
+    pairs[_OBJECTIVES[problem.objective]] += _optimum(base.gap(placement))
     if measured is not None:
         kept = kept_row(measured)
         pairs["measured"] = "-" if kept is None else _sure(kept)
@@ -436,7 +441,7 @@ def _examples(graph: ComputationGraph, step_time: float) -> dict[str, str]:
 
 def _single(base: Baseline) -> str:
     fits = "" if base.single.feasible else " if it had the memory"
-    return f"{format_time(base.single.step_time)}, the best single device{fits}"
+    return f"{format_time(base.single.seconds)}, the best single device{fits}"
 
 
 def _pairs(pairs: Mapping[str, str | Text]) -> Table:

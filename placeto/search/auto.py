@@ -10,7 +10,7 @@ import numpy as np
 from placeto.cluster import load_cluster
 from placeto.heuristics.initial import single_devices
 from placeto.models.placeto.play import CompiledPolicy
-from placeto.problem import PlacementProblem
+from placeto.problem import Objective, PlacementProblem
 from placeto.search.chains import anneal, unguided
 from placeto.search.incumbent import Incumbent, coarser_incumbent
 from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, stored
@@ -69,9 +69,9 @@ def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: Sear
 
 
 @cache
-def prepare() -> None:
+def prepare(objective: Objective = "step-time") -> None:
     """Runs every part once, on a small problem, so that it is compiled, or read from the cache."""
-    problem = small_problem()
+    problem = replace(small_problem(), objective=objective)
     config = SearchConfig(
         max_evaluations=PREPARING_EVALUATIONS, coarse_groups=problem.num_groups // 2
     )
@@ -86,8 +86,11 @@ def small_problem() -> PlacementProblem:
 
 
 def _policy(incumbent: Incumbent, config: SearchConfig) -> CompiledPolicy | None:
-    """The policy made ready; None where it is not wanted, or where none ships."""
-    if config.policy == NO_POLICY:
+    """The policy made ready; None where it is not wanted, or where none ships.
+
+    It knows nothing of throughput.
+    """
+    if config.policy == NO_POLICY or incumbent.problem.objective == "throughput":
         return None
     try:
         return compiled_policy(stored(config.policy), incumbent.problem)

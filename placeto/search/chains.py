@@ -1,7 +1,9 @@
 """Annealing: chains over all cores, each in a thread of its own, that exchange what they find."""
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +15,20 @@ from placeto.models.placeto.scoring import Weights
 from placeto.objective import overflow_so_far, rank, search_cost, search_costs
 from placeto.problem import PlacementProblem
 from placeto.search import moves
+from placeto.search.chain import (
+    BEST_RANK,
+    BEST_STEP_TIME,
+    COST,
+    EVALUATIONS,
+    EVENLY,
+    SMALLEST,
+    Chain,
+    copy,
+    count_try,
+    same,
+)
 from placeto.search.incumbent import Incumbent
+from placeto.search.load_chain import load_task, run_load_chain
 from placeto.search.settings import SearchConfig
 from placeto.simulation import Outcomes
 from placeto.simulation.kernel import advance
@@ -24,34 +39,20 @@ from placeto.support.jit import inner, njit
 from placeto.support.units import format_seconds
 
 REPORTS = 100  # lines of progress in the whole budget
+Run = Callable[[float, int, np.random.Generator], None]
+"""Runs a chain: by a temperature in seconds, so many proposals, with random numbers."""
+
 CHUNK_SECONDS = 0.03  # that chains run between two looks at the clock
 CHUNK = 50  # proposals that they make in between where placements are counted
 USUAL_CHAINS = 2  # there, so that the result does not depend on the machine
 # Of fewer groups, each is a larger share of the step: the search is as much hotter.
 TEMPERATE_GROUPS = 100
-# Columns of `Chain.numbers`: what the present placement costs, the best one's rank and step time,
-# placements simulated.
-COST, BEST_RANK, BEST_STEP_TIME, EVALUATIONS = range(4)
 LOOKS = 9  # at a simulation on its way, after as many ops each
 # How far behind it may fall before it is given up, as a share of the step. Of moves from good
 # placements of the families' validation graphs, this gives up one in a thousand of those that would
 # have passed, and halves the work.
 PATIENCE = 0.01
 SPARED = 0.1  # the share of proposals that may fall behind: in small graphs more come from behind
-EVENLY = 0.3  # the share of proposals whose kind is drawn evenly
-MEMORY = 500.0  # proposals of a kind after which earlier ones count half
-SMALLEST = 1e-300
-
-
-class Chain(NamedTuple):
-    """Where a chain stands."""
-
-    present: Ints  # (num_groups,) devices
-    best: Ints  # (num_groups,) the placement of lowest rank that it has accepted
-    best_peak: Ints  # (num_devices,) bytes of that
-    numbers: Floats  # (4,)
-    tried: Floats  # (NUM_KINDS,) how often each kind was proposed; earlier ones count less
-    gained: Floats  # (NUM_KINDS,) how often that was accepted and cheaper, likewise
 
 
 class ChainTask(NamedTuple):
@@ -88,12 +89,16 @@ def anneal(
         return
     scale = incumbent.step_time or 1.0
     heat = scale * max(TEMPERATE_GROUPS / problem.num_groups, 1.0)
-    task = ChainTask(compiled(problem).compiled, guide, space, scale)
     count = config.chains or (get_num_threads() if config.max_evaluations is None else USUAL_CHAINS)
-    workers = [
-        (new_chain(incumbent, scale), buffers(task.compiled, 2), draws)
-        for draws in rng.spawn(count)
-    ]
+    chains = [new_chain(incumbent, scale) for _ in range(count)]
+    runs: list[Run]
+    if problem.objective == "throughput":
+        loads = load_task(problem, space, scale)
+        runs = [partial(run_load_chain, loads, chain) for chain in chains]
+    else:
+        task = ChainTask(compiled(problem).compiled, guide, space, scale)
+        runs = [partial(run_chain, task, chain, buffers(task.compiled, 2)) for chain in chains]
+    draws = rng.spawn(count)
     limit = config.max_evaluations
     begun, evaluations = incumbent.share_spent(limit), incumbent.evaluations
     proposals, exchanges, reports = 1, 0, 0
@@ -102,7 +107,7 @@ def anneal(
             done = (spent - begun) / (1 - begun)
             if done * (config.exchanges + 1) >= exchanges + 1:
                 exchanges += 1
-                for chain, *_ in workers:
+                for chain in chains:
                     chain.present[:] = incumbent.best
                     chain.numbers[COST] = _cost(incumbent, scale)
             if limit is not None:
@@ -113,14 +118,14 @@ def anneal(
             temperature = heat * config.temperature(done, placements)
             began = time.perf_counter()
             running = [
-                pool.submit(run_chain, task, chain, states, temperature, proposals, draws)
-                for chain, states, draws in workers
+                pool.submit(run, temperature, proposals, own)
+                for run, own in zip(runs, draws, strict=True)
             ]
             for future in running:
                 future.result()
             pace = CHUNK_SECONDS / max(time.perf_counter() - began, 1e-6)
             proposals = max(1, int(proposals * min(pace, 2.0)))
-            for chain, *_ in workers:
+            for chain in chains:
                 _take(incumbent, chain)
             if spent * REPORTS >= reports:
                 reports = int(spent * REPORTS) + 1
@@ -208,11 +213,7 @@ def run_chain(
         cost = raced_cost(
             c, candidate, t, memory_limit, scale, whole, limit, clocks, behind, others
         )
-        numbers[EVALUATIONS] += 1
-        chain.tried[kind] += 1
-        if chain.tried[kind] > MEMORY:
-            chain.tried[kind] /= 2
-            chain.gained[kind] /= 2
+        count_try(chain, kind)
         if cost > limit:
             continue
         if cost < numbers[COST]:
@@ -228,22 +229,6 @@ def run_chain(
             numbers[BEST_RANK], numbers[BEST_STEP_TIME] = found, step_time
             copy(candidate, chain.best)
             copy(peak, chain.best_peak)
-
-
-@inner(cache=True)
-def copy(source: Ints, target: Ints) -> None:
-    """Copies numbers; numba's slices take seconds to compile, for what they say if sizes differ."""
-    for index in range(len(source)):
-        target[index] = source[index]
-
-
-@inner(cache=True)
-def same(one: Ints, other: Ints) -> bool:
-    """Whether all numbers are the same."""
-    for index in range(len(one)):  # noqa: SIM110, numba's `all` needs a generator
-        if one[index] != other[index]:
-            return False
-    return True
 
 
 @inner(cache=True)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placeto.grouping import coarsen
-from placeto.objective import overflow
+from placeto.objective import evaluate, overflow
 from placeto.placement import Placement
 from placeto.problem import PlacementProblem
-from placeto.simulation import Outcomes, simulate_many
+from placeto.simulation import Outcomes, simulate
 from placeto.support.arrays import Ints
 from placeto.support.progress import Progress, silent
 
@@ -32,7 +32,8 @@ class Incumbent:
 
     A placer offers every placement it considers, so that an interrupt at any time leaves the
     best one. A feasible placement is better than an infeasible one; of two feasible ones the
-    faster is; of two infeasible ones that with less memory over the limit.
+    faster is, by the problem's objective; of two infeasible ones that with less memory over the
+    limit. What is said of step times holds for the objective's seconds.
 
     Attributes:
         problem: what is placed.
@@ -99,10 +100,13 @@ class Incumbent:
     ) -> Placement:
         """The best placement, and how it was found; there must be one. See `Placement`."""
         assert self.peak_memory is not None
+        step_time = self.step_time
+        if self.problem.objective != "step-time":
+            step_time = simulate(self.problem, self.best).step_time
         return Placement(
             problem=self.problem,
             devices=self.best,
-            step_time=self.step_time,
+            step_time=step_time,
             peak_memory=self.peak_memory,
             feasible=self.feasible,
             method=method,
@@ -119,22 +123,22 @@ class Incumbent:
         )
 
     def prove(self, seconds: float) -> None:
-        """Takes note that no feasible placement's step time is below so many seconds."""
+        """Takes note that no feasible placement takes less than so many seconds."""
         self.lower_bound = max(self.lower_bound, seconds)
 
     def offer(self, devices: ArrayLike) -> float:
-        """Simulates one placement; returns its step time in seconds."""
+        """Evaluates one placement; returns its seconds."""
         return float(self.offer_many(np.asarray(devices)[None]).step_time[0])
 
     def offer_many(self, many: ArrayLike) -> Outcomes:
-        """Simulates (batch, num_groups) placements and keeps the best."""
+        """Evaluates (batch, num_groups) placements by the objective, and keeps the best."""
         placements = np.asarray(many)
-        outcomes = simulate_many(self.problem, placements)
+        outcomes = evaluate(self.problem, placements)
         self.take(placements, outcomes)
         return outcomes
 
     def take(self, many: Ints, outcomes: Outcomes) -> None:
-        """Keeps the best of placements that were simulated elsewhere."""
+        """Keeps the best of placements that were evaluated elsewhere, by the objective."""
         self.evaluations += len(many)
         over = overflow(self.problem, outcomes.peak_memory)
         excess = np.where(np.isfinite(outcomes.step_time), over, np.inf)
@@ -167,8 +171,9 @@ def coarser(problem: PlacementProblem, max_groups: int) -> tuple[PlacementProble
     pins = {int(group_of[group]): device for group, device in problem.pins.items()}
     grouping = group_of[problem.op_group]
     coarse = PlacementProblem(
-        problem.graph, problem.cluster, grouping, pins=pins, order=problem.order
-    )
+        problem.graph, problem.cluster, grouping, pins=pins, order=problem.order,
+        objective=problem.objective,
+    )  # fmt: skip
     return coarse, group_of
 
 

@@ -1,5 +1,7 @@
 """What every search starts from: heuristics, offered, and repaired where memory overflows."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from placeto.bounds.memory import infeasibility
@@ -9,6 +11,7 @@ from placeto.objective import overflow
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
 from placeto.support.arrays import Bools, Floats, Ints
+from placeto.support.errors import NotApplicable
 
 STARTS = ("single", "expert", "etf", "heft")
 STARTS_OF_PIPELINES = ("single", "expert", "stages", "etf", "heft")
@@ -41,10 +44,12 @@ def offer_starts(
     Returns:
         Whether any of the budget is left; not if so many placements, if limited, were simulated.
     """
-    pipelined = incumbent.problem.graph.num_microbatches > 1
+    problem = incumbent.problem
+    pipelined = problem.graph.num_microbatches > 1 or problem.objective == "throughput"
     for name in STARTS_OF_PIPELINES if pipelined else STARTS:
         incumbent.part = name
-        offer_heuristic(incumbent, rng, name)
+        with suppress(NotApplicable):
+            offer_heuristic(incumbent, rng, name)
         if incumbent.share_spent(max_evaluations) >= 1 or incumbent.expired:
             return False
     return True

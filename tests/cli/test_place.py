@@ -42,9 +42,12 @@ def test_json_says_all_that_the_design_promises(placeto):
         "grouping": "none",
         "num_groups": 4,
         "order": "fifo",
+        "objective": "step-time",
         "examples_per_second": None,  # its graph knows no batch
         "step_time": 13.0,  # see test_a_fork_is_split
+        "microbatch_seconds": 11.0,
         "single_device_step_time": 22.0,
+        "single_device_microbatch_seconds": 22.0,
         "single_device_feasible": True,
         "ratio": 13 / 22,
         "lower_bound": 13.0,
@@ -75,6 +78,23 @@ def test_text_says_how_fast_how_good_and_where(placeto):
     assert "0.591 of 22 s, the best single device" in result.out
     assert "\x1b" not in result.out
     assert result.err == "placeto: the placement is in p.json\n"
+
+
+def test_throughput_is_what_is_made_small_and_judged_by(placeto):
+    """Of 22 s of work each device has half, a or d with b or c."""
+    argv = ("place", *FORK, "--grouping", "none", "--objective", "throughput")
+    row = placeto(*argv, "--method", "exact", "--json").document
+    assert row["objective"] == "throughput"
+    assert row["microbatch_seconds"] == 11.0 == pytest.approx(row["lower_bound"])
+    assert row["gap"] == pytest.approx(1.0)
+    assert row["ratio"] == 0.5
+    text = placeto(*argv, "--method", "exact").out
+    assert "a microbatch" in text
+    table = placeto("compare", *argv[1:], "--methods", "single,stages").out
+    assert "a microbatch" in table
+    for option in ("--report=page.html", "--measure"):
+        says = placeto(*argv, option).complaint
+        assert "is about single steps; leave out --objective" in says
 
 
 def test_simulate_gives_the_placement_the_same_step_time(placeto):

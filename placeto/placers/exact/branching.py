@@ -1,12 +1,15 @@
 """The best placement of all, with a proof: branch and bound, each leaf simulated."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from placeto.heuristics.costs import fastest_seconds
-from placeto.placers.exact.relaxation import UNPLACED, Relaxation, bounds, relaxation_of
+from placeto.placers.exact.loads import load_bounds, load_relaxation_of
+from placeto.placers.exact.relaxation import UNPLACED, bounds, relaxation_of
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent
 from placeto.search.repair import offer_starts
@@ -27,6 +30,10 @@ MAX_OPS_ON_PAIRS = 5_000
 MAX_GROUPS = 40
 # Seconds, of the longest op, under which an op or a transfer may be over in the instant it starts.
 INSTANT = 1e-12
+
+
+Bounder = Callable[[Ints], tuple[Floats, Ints]]
+"""Of (batch, num_groups) partial placements, (batch,) seconds and bytes, see `bounds`."""
 
 
 class _Nodes(NamedTuple):
@@ -72,7 +79,7 @@ def _check_size(problem: PlacementProblem) -> None:
     )
 
 
-def branch_and_bound(incumbent: Incumbent) -> None:
+def branch_and_bound(incumbent: Incumbent, until: float = math.inf) -> None:
     """Looks at every placement, or at a bound that rules it out; proves what that shows.
 
     Groups are placed one by one, those with most work first, each on every device that it may be
@@ -81,20 +88,23 @@ def branch_and_bound(incumbent: Incumbent) -> None:
     over the memory limits, is too high. Those with the least bounds are completed first, depth
     first (Land & Doig 1960). Complete placements are simulated.
 
-    When the budget ends, or on Ctrl-C, the least bound of what was left is what is proven.
+    When the budget ends, at `until`, in seconds by the incumbent's clock, or on Ctrl-C, the least
+    bound of what was left is what is proven.
     """
     problem = incumbent.problem
-    relaxation = relaxation_of(problem)
+    bound = _bounder(problem)
     order = np.argsort(-fastest_seconds(problem), kind="stable")
     classes = interchangeable_devices(problem)
     at_once = int(np.clip(OPS_AT_ONCE // problem.graph.num_ops, 16, 4096))
     root = np.full((1, problem.num_groups), UNPLACED)
-    open_nodes = [_Nodes(0, root, *bounds(relaxation, root))]
+    open_nodes = [_Nodes(0, root, *bound(root))]
     try:
-        while open_nodes and not incumbent.expired and not _closed(incumbent):
+        while open_nodes and not closed(incumbent):
+            if incumbent.seconds >= min(until, incumbent.budget_seconds):
+                break
             nodes = _kept(incumbent, open_nodes[-1])
             if nodes.placed < problem.num_groups:
-                children = _children(problem, relaxation, classes, int(order[nodes.placed]), nodes)
+                children = _children(problem, bound, classes, int(order[nodes.placed]), nodes)
                 open_nodes[-1:] = _parts(_kept(incumbent, children), at_once)
                 continue
             if len(nodes.devices):
@@ -107,6 +117,12 @@ def branch_and_bound(incumbent: Incumbent) -> None:
             open_nodes.pop()
     finally:
         incumbent.prove(_proven(incumbent, open_nodes))
+
+
+def _bounder(problem: PlacementProblem) -> Bounder:
+    if problem.objective == "throughput":
+        return partial(load_bounds, *load_relaxation_of(problem))
+    return partial(bounds, relaxation_of(problem))
 
 
 def log_symmetric_copies(problem: PlacementProblem) -> float:
@@ -126,14 +142,15 @@ def interchangeable_devices(problem: PlacementProblem) -> Ints:
     these send can overtake within an instant, on a channel with several sources or by a transfer
     that takes no time; where that may happen, each device is a class of its own. So it is where
     channels have paths or cost their ends something: what two devices send at one instant then
-    comes to a link in the order of the devices.
+    comes to a link in the order of the devices. For throughput no order counts.
 
     Returns:
         (num_devices,) the lowest-numbered device of each one's class.
     """
     classes = np.arange(problem.num_devices)
     p = problem.arrays
-    if len(p.path) or len(p.costs) or _numbers_matter(problem):
+    ordered = problem.objective == "step-time" and (len(p.costs) > 0 or _numbers_matter(problem))
+    if len(p.path) or ordered:
         return classes
     for device in range(problem.num_devices):
         for lower in range(device):
@@ -157,7 +174,9 @@ def _interchangeable(problem: PlacementProblem, one: int, other: int) -> bool:
     pairs = {*zip(before.tolist(), after.tolist(), strict=True)}
     if len(pairs) != len(set(before.tolist())):
         return False
-    return all(
+    channels = problem.cluster.channels
+    ends = [(channel.send, channel.receive) for channel in channels]
+    return all(ends[one] == ends[other] for one, other in pairs) and all(
         np.array_equal(values[before], values[after])
         for values in (p.bandwidth, p.latency, p.overhead, p.multicast)
     )
@@ -182,7 +201,7 @@ def _numbers_matter(problem: PlacementProblem) -> bool:
 
 
 def _children(
-    problem: PlacementProblem, relaxation: Relaxation, classes: Ints, group: int, nodes: _Nodes
+    problem: PlacementProblem, bound: Bounder, classes: Ints, group: int, nodes: _Nodes
 ) -> _Nodes:
     """The nodes with one more group placed, on each device that it may be on."""
     some, every = [], range(problem.num_devices)
@@ -193,7 +212,7 @@ def _children(
         chosen[:, group] = device
         some.append(chosen)
     devices = np.concatenate(some)
-    return _Nodes(nodes.placed + 1, devices, *bounds(relaxation, devices))
+    return _Nodes(nodes.placed + 1, devices, *bound(devices))
 
 
 def _kept(incumbent: Incumbent, nodes: _Nodes) -> _Nodes:
@@ -210,7 +229,7 @@ def _parts(nodes: _Nodes, at_once: int) -> list[_Nodes]:
     return [nodes.some(order[start : start + at_once]) for start in reversed(starts)]
 
 
-def _closed(incumbent: Incumbent) -> bool:
+def closed(incumbent: Incumbent) -> bool:
     """Whether what was proven before says that the incumbent is the best."""
     return incumbent.feasible and incumbent.lower_bound >= incumbent.step_time * (1 - ROUNDING)
 
