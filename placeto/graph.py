@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import asdict
 
-from placeto.support.arrays import Floats, Ints
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.bundle import find
 from placeto.support.columns import LARGEST, check_length, real, strings, whole
 from placeto.support.dags import compressed, levels, topological_order
@@ -211,6 +211,11 @@ class ComputationGraph:
         """
         batch = self.meta.get("batch")
         return batch if type(batch) is int and batch > 0 else None
+
+    @cached_property
+    def is_forward(self) -> Bools:
+        """(num_ops,) whether an op is of a forward pass, or of none."""
+        return np.asarray(self.phase == FORWARD)
 
     @cached_property
     def op_edges(self) -> tuple[Ints, Ints]:

@@ -113,6 +113,9 @@ def run(arguments: Place) -> int:
     output, timeline, device_map = arguments.output, arguments.timeline, arguments.device_map
     inputs = (arguments.graph, arguments.cluster)
     _check_source(arguments)
+    for option, wanted in (("report", arguments.report), ("measure", arguments.measure)):
+        if wanted is not None and arguments.objective != "step-time":
+            raise PlacetoError(f"--{option} is about single steps; leave out --objective")
     outputs = (output, timeline, device_map, arguments.report, arguments.save_graph)
     check_outputs(*outputs, inputs=inputs)
     graph = None if is_source(arguments.graph) else load_graph(arguments.graph)
@@ -134,9 +137,6 @@ def run(arguments: Place) -> int:
     takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()
     if arguments.report is not None and not takes_time:
         raise PlacetoError(f"--report: no op of {graph.name!r} takes any time; give it op_seconds")
-    for option, wanted in (("report", arguments.report), ("measure", arguments.measure)):
-        if wanted is not None and problem.objective != "step-time":
-            raise PlacetoError(f"--{option} is about single steps; leave out --objective")
     bench, interrupted = None, tries is not None and tries.interrupted
     if arguments.measure is not None and not interrupted:
         bench = _prepare(arguments, problem)

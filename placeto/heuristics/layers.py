@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.stats import rankdata
 
-from placeto.graph import FORWARD, ComputationGraph
+from placeto.graph import ComputationGraph
 from placeto.problem import PlacementProblem
-from placeto.support.arrays import Floats, Ints
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import levels
 from placeto.support.jit import njit
 
@@ -36,22 +36,24 @@ def _depths_by_phases(graph: ComputationGraph) -> Floats:
     Weights and inputs are where they are read, updates where their gradients are.
     """
     source, target = graph.op_edges
-    forward = (graph.phase == FORWARD) & (graph.microbatch >= 0)
+    forward = graph.is_forward & (graph.microbatch >= 0)
     inside = forward[source] & forward[target]
     depth = np.full(graph.num_ops, np.inf)
     known = target[inside]
     depth[known] = levels(graph.num_ops, source[inside], target[inside])[known]
     start, edges = graph.inputs
-    _spread(graph.topological_order, start, source[edges], graph.phase, depth)
+    _spread(graph.topological_order, start, source[edges], graph.phase, graph.is_forward, depth)
     return np.where(np.isfinite(depth), depth, 0)
 
 
 @njit(cache=True)
-def _spread(order: Ints, start: Ints, producers: Ints, phase: Ints, depth: Floats) -> None:
+def _spread(
+    order: Ints, start: Ints, producers: Ints, phase: Ints, is_forward: Bools, depth: Floats
+) -> None:
     """Gives each op a depth from those of the ops that it is joined to, where it has none."""
-    _to_producers(order, start, producers, phase, depth, FORWARD)
+    _to_producers(order, start, producers, is_forward, depth)
     for op in order:
-        if phase[op] == FORWARD:
+        if is_forward[op]:
             continue
         deepest, shallowest = -1.0, np.inf
         for position in range(start[op], start[op + 1]):
@@ -61,17 +63,17 @@ def _spread(order: Ints, start: Ints, producers: Ints, phase: Ints, depth: Float
             elif depth[producer] < np.inf:
                 deepest = max(deepest, depth[producer])
         depth[op] = deepest if deepest >= 0 else shallowest
-    _to_producers(order, start, producers, phase, depth, phase.max())
+    _to_producers(order, start, producers, np.ones_like(is_forward), depth)
 
 
 @njit(cache=True)
 def _to_producers(
-    order: Ints, start: Ints, producers: Ints, phase: Ints, depth: Floats, last: int
+    order: Ints, start: Ints, producers: Ints, consumes: Bools, depth: Floats
 ) -> None:
-    """Puts what has no depth where its first consumer is, of phases up to `last`."""
+    """Puts what has no depth where its first consumer is, of the ops that are asked."""
     known = np.isfinite(depth)
     for op in order[::-1]:
-        if phase[op] > last:
+        if not consumes[op]:
             continue
         for position in range(start[op], start[op + 1]):
             if not known[producers[position]]:

@@ -26,7 +26,7 @@ def test_the_mean_of_a_kind_is_what_is_expected():
         (1.0, [], [1.02], 1.0, 1),
         # All that was measured counts.
         (1.3, [1.0, 1.0], [1.0, 1.0, 1.0], 1.0, 3),
-        (1.0, [1.02], [1.05, 1.02], 1.01, 2),
+        (1.0, [1.02], [1.08, 1.02], 1.01, 2),
         # A second run that was disturbed is as good a reason as a first one.
         (1.0, [1.0], [1.5, 1.0], 1.0, 2),
         # What does not come to rest is given up.

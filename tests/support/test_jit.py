@@ -154,9 +154,9 @@ envs.step(envs.action_space.sample())
 """
 
 
-# Whose queues are of two types, with ranks and without; and whose bytes are whole or not.
+# Whose queues are of two types, with ranks and without; and whose numbers are whole or not.
 TWICE = {"enqueue", "finish_in_group", "hand_out", "hand_over", "deliver", "next_op",
-         "heap_to_list", "end_seconds"}  # fmt: skip
+         "heap_to_list", "end_seconds", "copy"}  # fmt: skip
 
 
 def test_every_compiled_function_has_one_specialisation() -> None:

@@ -20,7 +20,7 @@ from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 
 LEAST_RUNS = 4
-EFFORT = Effort(warm_up=3, steps=9)
+EFFORT = Effort(warm_up=1, steps=5)
 
 
 @dataclass(frozen=True, eq=False)
