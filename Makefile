@@ -78,7 +78,6 @@ speed: $(INSTALLED)
 measured: $(INSTALLED)
 	$(BIN)/python -m benchmarks.runtime
 	$(BIN)/python -m benchmarks.fidelity
-	$(BIN)/python -m benchmarks.win
 	$(BIN)/python -m benchmarks.measured_groups
 	$(BIN)/python -m benchmarks.measured_training
 	$(BIN)/python -m benchmarks.readme

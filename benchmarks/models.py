@@ -59,13 +59,8 @@ def recurrent(hidden: int = 384, depth: int = 2, length: int = 12) -> Any:
 
 def attention(width: int = 256, heads: int = 4, depth: int = 2, length: int = 32) -> Any:
     """Blocks of a transformer's encoder (Vaswani et al. 2017)."""
-    x = inputs = Input((length, width))
-    for _ in range(depth):
-        seen = layers.MultiHeadAttention(heads, width // heads)(x, x)
-        x = layers.LayerNormalization()(layers.Add()([x, seen]))
-        more = layers.Dense(width)(layers.Dense(4 * width, "relu")(x))
-        x = layers.LayerNormalization()(layers.Add()([x, more]))
-    return Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))
+    inputs = Input((length, width))
+    return Model(inputs, _encoded(inputs, width, heads, depth))
 
 
 def recommender(tables: int = 6, rows: int = 20_000, width: int = 64, hidden: int = 512) -> Any:
@@ -135,13 +130,16 @@ def mixer(patches: int = 64, width: int = 192, depth: int = 3) -> Any:
 def encoder(width: int = 384, heads: int = 6, depth: int = 4, length: int = 64) -> Any:
     """A transformer's encoder over words, with a label a sentence (Vaswani et al. 2017)."""
     words = Input((length,), dtype="int32")
-    x = layers.Embedding(5_000, width)(words)
+    return Model(words, _encoded(layers.Embedding(5_000, width)(words), width, heads, depth))
+
+
+def _encoded(x: Any, width: int, heads: int, depth: int) -> Any:
     for _ in range(depth):
         seen = layers.MultiHeadAttention(heads, width // heads)(x, x)
         x = layers.LayerNormalization()(layers.Add()([x, seen]))
         more = layers.Dense(width)(layers.Dense(4 * width, "relu")(x))
         x = layers.LayerNormalization()(layers.Add()([x, more]))
-    return Model(words, layers.Dense(10)(layers.GlobalAveragePooling1D()(x)))
+    return layers.Dense(10)(layers.GlobalAveragePooling1D()(x))
 
 
 def language(hidden: int = 512, words: int = 5_000, length: int = 16) -> Any:

@@ -6,15 +6,15 @@ arXiv:1806.03377; Tarnawski et al. 2020, arXiv:2006.16423).
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice, permutations, product
 
 import numpy as np
 
-from placeto.cluster import EndCost
 from placeto.heuristics.initial import all_on
 from placeto.heuristics.layers import layer_positions
 from placeto.problem import PlacementProblem
+from placeto.simulation.alone import ends_seconds
 from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import NotApplicable
 
@@ -84,14 +84,12 @@ class _Chain:
         arrays, sizes = self.problem.arrays, self.problem.graph.tensor_bytes
         before, behind, wire = np.zeros((3, self.problem.num_groups + 1))
         for way, (source, target) in enumerate(((left, right), (right, left))):
-            channel = self.problem.cluster.channels[arrays.channel_between[source, target]]
-            sent, received = (
-                self.crossing(_end_seconds(costs, sizes), way)
-                for costs in (channel.send, channel.receive)
-            )
+            number = arrays.channel_between[source, target]
+            ends = ends_seconds(arrays, np.full(len(sizes), number), sizes)
+            sent, received = (self.crossing(each, way) for each in ends)
             before += received if way else sent
             behind += sent if way else received
-            carried = sizes / channel.bandwidth + channel.overhead_seconds
+            carried = sizes / arrays.bandwidth[number] + arrays.overhead[number]
             wire = np.maximum(wire, self.crossing(np.where(sizes > 0, carried, 0.0), way))
         return before, behind, wire
 
@@ -137,13 +135,3 @@ class _Chain:
         """(n, num_groups) devices of stages between (n, len(order) - 1) cuts."""
         stages = (np.searchsorted(cuts, self.position, side="right") for cuts in many)
         return np.stack([all_on(self.problem, np.array(order)[stage]) for stage in stages])
-
-
-def _end_seconds(costs: Sequence[EndCost], sizes: Ints) -> Floats:
-    """(n,) what transfers of so many bytes cost one end."""
-    if not costs:
-        return np.zeros(len(sizes))
-    pieces = np.array([(each.from_bytes, each.seconds, each.seconds_per_byte) for each in costs])
-    piece = np.searchsorted(pieces[:, 0], sizes, side="right") - 1
-    seconds = pieces[piece, 1] + pieces[piece, 2] * sizes
-    return np.where(piece >= 0, seconds, 0.0)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from benchmarks import fidelity, measured_groups, placers, runtime, win
+from benchmarks import fidelity, measured_groups, placers, runtime
 from benchmarks.readme import BLOCK, README, filled
 
 TEXT = README.read_text()
@@ -20,7 +20,7 @@ def test_table_is_that_of_the_rows():
     assert (placers.RESULTS / "placers_short.md").read_text() == shown
 
 
-@pytest.mark.parametrize("study", [fidelity, measured_groups, runtime, win])
+@pytest.mark.parametrize("study", [fidelity, measured_groups, runtime])
 def test_tables_of_what_was_measured_are_those_of_the_figures(study):
     name = study.__name__.removeprefix("benchmarks.")
     document = json.loads((placers.RESULTS / f"{name}.json").read_text())

@@ -266,16 +266,14 @@ def _calibrated(
 def _source(errors: Sequence[float], launches: Mapping[str, StepOverheads]) -> str:
     here = machine()
     versions = ", ".join(f"{name} {text}" for name, text in here["versions"].items())
-    channels = ""
+    what, fit = "launch overhead", ""
     if errors:
-        channels = (
-            ", bandwidth, latency, overhead and what the ends of transfers do; the channels' "
-        )
-        channels += f"fit is {np.median(errors):.0%} off"
+        what += ", bandwidth, latency, overhead and what the ends of transfers do"
+        fit = f"; the channels' fit is {np.median(errors):.0%} off"
     steps = max(launch.step_overhead for launch in launches.values())
     return (
-        f"{_measured_by()} on {here['processor']}, {here['cores']} cores ({versions}): launch "
-        f"overhead{channels}. A step takes {steps:.2g} s besides, which no simulation counts. "
+        f"{_measured_by()} on {here['processor']}, {here['cores']} cores ({versions}): "
+        f"{what}{fit}. A step takes {steps:.2g} s besides, which no simulation counts. "
         "Memory is as the cluster was given."
     )
 

@@ -9,26 +9,26 @@ from torch import Tensor, fx, nn
 from placeto.extraction.pytorch.capture import Captured
 
 
-def drawn(inputs: Any, generator: torch.Generator) -> list[Tensor]:
-    """Random tensors like a module's inputs, in their order."""
-    return [
+def drawn_step(make: Any, loss: str) -> tuple[nn.Module, Any, list[Tensor], dict[str, Tensor]]:
+    """A module and its inputs, random ones with what the output is compared with, and its state.
+
+    A module that has its own loss, `"auto"`, is compared with nothing.
+    """
+    generator = torch.Generator().manual_seed(0)
+    module, inputs = make()
+    given = [
         torch.randint(0, 3, tensor.shape, generator=generator)
         if tensor.dtype == torch.int64
         else torch.randn(tensor.shape, generator=generator)
         for tensor in torch.utils._pytree.tree_leaves(inputs)
     ]
-
-
-def drawn_target(module: nn.Module, loss: str, given: list[Tensor], generator: Any) -> list[Tensor]:
-    """What the output is compared with, in a list; none for a module that has its own loss."""
-    if loss == "auto":
-        return []
-    with torch.no_grad():
-        shape = module.eval()(*given).shape
-    module.train()
-    if loss == "mse":
-        return [torch.randn(shape, generator=generator)]
-    return [torch.randint(0, 3, shape[:-1], generator=generator)]
+    if loss != "auto":
+        with torch.no_grad():
+            shape = module.eval()(*given).shape
+        classes = torch.randint(0, 3, shape[:-1], generator=generator)
+        given.append(torch.randn(shape, generator=generator) if loss == "mse" else classes)
+    state = {name: value.clone() for name, value in module.train().state_dict().items()}
+    return module, inputs, given, state
 
 
 def loss_of(module: nn.Module, inputs: Any, given: Sequence[Tensor], loss: str) -> Tensor:

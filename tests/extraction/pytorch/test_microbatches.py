@@ -13,7 +13,7 @@ from placeto.extraction.pytorch.capture import capture
 from placeto.extraction.pytorch.inputs import divided, make_call
 from placeto.graph import BACKWARD, FORWARD, UPDATE, ComputationGraph
 from tests.extraction.pytorch import models
-from tests.extraction.pytorch.replay import drawn, drawn_target, loss_of, replayed
+from tests.extraction.pytorch.replay import drawn_step, loss_of, replayed
 
 MODELS = "tests.extraction.pytorch.models"
 STATES = ["0.weight", "0.bias", "2.weight", "2.bias"]
@@ -152,12 +152,7 @@ def test_the_numbers_are_those_of_torch(make: Any, loss: str, crosses: bool, cou
     call, _ = make_call(make, "", mode, "here")
     call = divided(call, count, mode, "here")
     captured = capture(call, mode, training=True, loss=loss, where="here")
-    generator = torch.Generator().manual_seed(0)
-    module, inputs = make()
-    module.train()
-    given = drawn(inputs, generator)
-    given += drawn_target(module, loss, given, generator)
-    state = {name: value.clone() for name, value in module.state_dict().items()}
+    module, inputs, given, state = drawn_step(make, loss)
     chunks = list(zip(*(each.chunk(count) for each in given), strict=True))
 
     total, sums = torch.zeros(()), dict.fromkeys(captured.gradients, torch.zeros(()))

@@ -16,7 +16,7 @@ from placeto.extraction.pytorch.inputs import make_call
 from placeto.extraction.pytorch.work import moved_bytes
 from placeto.graph import ComputationGraph
 from tests.extraction.pytorch import models
-from tests.extraction.pytorch.replay import drawn, drawn_target, loss_of, replayed
+from tests.extraction.pytorch.replay import drawn_step, loss_of, replayed
 
 MODELS = "tests.extraction.pytorch.models"
 FORWARD = ["0/addmm", "1/relu", "2/addmm_1", "loss/_log_softmax", "loss/nll_loss_forward"]
@@ -166,12 +166,7 @@ def test_the_graph_computes_what_autograd_does(make: Any, loss: str) -> None:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     call, _ = make_call(make, "", mode, "here")
     captured = capture(call, mode, training=True, loss=loss, where="here")
-    generator = torch.Generator().manual_seed(0)
-    module, inputs = make()
-    module.train()
-    given = drawn(inputs, generator)
-    given += drawn_target(module, loss, given, generator)
-    state = {name: value.clone() for name, value in module.state_dict().items()}
+    module, inputs, given, state = drawn_step(make, loss)
     expected = loss_of(module, inputs, given, loss)
     expected.backward()  # type: ignore[no-untyped-call]
 
