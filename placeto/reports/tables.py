@@ -58,7 +58,7 @@ def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
     rate = [] if problem.graph.batch is None else [_RATE]
     table = _table(
         f"{problem.graph.name} on {problem.cluster.name}, {problem.num_groups} groups",
-        ["method", seconds, *rate, "ratio", "gap", "peak memory", "fits", "placed", "seconds"],
+        ["method", seconds, *rate, "ratio", "gap", "peak memory", "fits", "placed", "took"],
         left=("method", "fits"),
         whole=("method",),
         caption=f"ratio: {seconds} over {_single(base)}. Gap: at most so many times the optimum; "
@@ -403,9 +403,9 @@ def format_peak(peaks: Sequence[int] | Ints, limits: Sequence[int] | Ints) -> st
 
 
 def _in_one_unit(text: str) -> str:
-    """`3 of 12 GiB` for `3 GiB of 12 GiB`: a table of all placers is then 80 letters wide."""
-    part, unit, of, whole, other = text.split()
-    return f"{part} {of} {whole} {unit}" if unit == other else text
+    """`3/12 GiB` for `3 GiB of 12 GiB`: a table of all placers is then 80 letters wide."""
+    part, unit, _, whole, other = text.split()
+    return f"{part}/{whole} {unit}" if unit == other else text
 
 
 def _fit(placement: Placement) -> Text:

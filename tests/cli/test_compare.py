@@ -42,7 +42,7 @@ def test_the_table_is_plain_and_within_the_width(placeto, monkeypatch, columns):
         assert column in header
     etf = next(line for line in lines if "etf" in line)
     assert etf.split()[:5] == ["etf", "13", "s", "0.591", "1.000"]
-    assert "3 of 100 B" in etf
+    assert "3/100 B" in etf
     assert "no placement that fits is below 13 s" in " ".join(result.out.split())
     assert max(map(len, lines)) <= int(columns)
     assert "\x1b" not in result.out

@@ -94,19 +94,27 @@ def faults(process):
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()[7])
 
 
-def test_ops_begin_in_the_simulated_order(runtime, without, step, pair):
-    for seen in conducts(runtime, step, pair):
+@pytest.fixture(scope="module")
+def conducted(runtime, step, pair):
+    return conducts(runtime, step, pair)
+
+
+@pytest.fixture(scope="module")
+def left_alone(without, step, pair):
+    return conducts(without, step, pair)
+
+
+def test_ops_begin_in_the_simulated_order(conducted, left_alone):
+    for seen in conducted:
         assert {each.in_order for each in seen} == {1.0}
     # Left alone, workers cannot have run both of two opposite orders.
-    assert min(each.in_order for seen in conducts(without, step, pair) for each in seen) < 1.0
+    assert min(each.in_order for seen in left_alone for each in seen) < 1.0
 
 
-def test_tensors_are_sent_while_an_op_runs(runtime, without, step, pair):
-    for seen in conducts(runtime, step, pair):
+def test_tensors_are_sent_while_an_op_runs(conducted, left_alone):
+    for seen in conducted:
         assert any(not each.tensors_wait for each in seen)
-    assert any(
-        seen and all(each.tensors_wait for each in seen) for seen in conducts(without, step, pair)
-    )
+    assert any(seen and all(each.tensors_wait for each in seen) for seen in left_alone)
 
 
 def test_no_thread_has_memory_of_its_own(runtime, without, step, pair):
@@ -118,21 +126,25 @@ def test_no_thread_has_memory_of_its_own(runtime, without, step, pair):
     assert all(arenas(without.process_ids[worker]) > 1 for worker in workers)
 
 
-def test_memory_of_large_tensors_is_kept(runtime, without, saved, pair):
-    """64 MiB, more than any threshold of glibc's leaves in a heap, are 16,384 pages."""
+def test_memory_of_large_tensors_is_kept(without, saved, pair, monkeypatch):
+    """64 MiB, more than any threshold of glibc's leaves in a heap, are 16,384 pages.
+
+    Fewest of several rounds: before its holes fit, a heap that keeps memory still grows at times.
+    """
     large = saved("large?megabytes=64")
     problem = PlacementProblem(large.graph, pair, "none")
     devices = np.zeros(problem.num_groups, dtype=np.int64)
+    effort = replace(EFFORT, steps=6)
 
     def pages_a_step(started):
-        ends = []
-        for steps in (3, 3, 23):
-            effort = replace(EFFORT, steps=steps)
+        given = []
+        for _ in range(5):
             assert started.measure(problem, devices, large.runnable, effort).reason == ""
-            ends.append(faults(started.process_ids["worker 0"]))
-        return (ends[2] - ends[1] - (ends[1] - ends[0])) / 20
+            given.append(faults(started.process_ids["worker 0"]))
+        return min(np.diff(given)) / effort.steps
 
-    # On a CPU whose kernels oneDNN makes some 7,000 are faulted in, on others a few hundred.
     given_back = pages_a_step(without)
     assert given_back > 12000
-    assert pages_a_step(runtime) < 0.6 * given_back
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    with Runtime(pair) as kept:
+        assert pages_a_step(kept) < 0.1 * given_back
