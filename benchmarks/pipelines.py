@@ -34,7 +34,7 @@ from placeto.support.files import read_json, write_json
 ONE, EVEN, AUTO, MEASURED = "one worker", "layer cut at 0.5", "auto", "auto --measure"
 CUTS = tuple(f"layer cut at {share}" for share in (0.35, 0.5, 0.65))
 METHODS = ("expert", "stages", AUTO)  # in this order; the last is traced
-EFFORT = Effort(warm_up=2, steps=7, deadline_seconds=900, patience_seconds=1.0)
+EFFORT = Effort(warm_up=1, steps=5, deadline_seconds=900, patience_seconds=1.0)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ FULL = Pipelines(
     },
     (1, 2, 4, 8),
     seconds=10.0,
-    runs=12,
+    runs=8,
 )
 QUICK = Pipelines({"encoder": "benchmarks.models:encoder?depth=2&batch=8"}, (1, 4), 2.0, 4)
 
@@ -225,20 +225,26 @@ def _check(reasons: Iterable[str]) -> None:
 def steps(plan: Pipelines, folder: Path, names: Iterable[str]) -> Iterable[Step]:
     """Extracts and calibrates what is not there yet, a model after the other.
 
-    Channels are measured with the first.
+    Channels are measured with the first. What is calibrated keeps its numbers of microbatches.
     """
     first: Path | None = None
     for name in names:
         own = folder / name
+        counts = plan.microbatches
+        if (own / CALIBRATED).exists():
+            there = (own / CALIBRATED).parent.glob(f"{name}_*.json.gz")
+            counts = tuple(
+                sorted(int(path.name[len(name) + 1 : -len(".json.gz")]) for path in there)
+            )
         sources = {f"{name}_{count}": f"{plan.sources[name]}&microbatches={count}"
-                   for count in plan.microbatches}  # fmt: skip
-        made = Plan(sources, {}, ("--warm-up", "2", "--steps", "5", "--traces", "3"))
+                   for count in counts}  # fmt: skip
+        made = Plan(sources, {}, ("--warm-up", "1", "--steps", "4", "--traces", "2"))
         if first is not None:
             made = replace(made, cluster=first, calibration=(*made.calibration, "--keep-channels"))
         study = Study(name, made, own, own)
         study.prepare()
         first = first or own / CALIBRATED
-        cases = {count: study.case(f"{name}_{count}", "auto") for count in plan.microbatches}
+        cases = {count: study.case(f"{name}_{count}", "auto") for count in counts}
         yield Step(name, plan, cases, own / "measured.json")
 
 
@@ -246,9 +252,12 @@ def main() -> None:
     """Runs the study, and writes what there is."""
     parser = command_line("pipelines", "a small model, minutes; results into the folder")
     parser.add_argument("--models", nargs="+", choices=FULL.sources, help="only these")
+    parser.add_argument("--microbatches", nargs="+", type=int, help="only these, of new models")
     parser.add_argument("--folder", type=Path, help="where all that is measured is kept")
     wanted = parser.parse_args()
     plan = QUICK if wanted.quick else FULL
+    if wanted.microbatches:
+        plan = replace(plan, microbatches=tuple(wanted.microbatches))
     folder = wanted.folder or Path("build") / ("pipelines-quick" if wanted.quick else "pipelines")
     models = {}
     for step in steps(plan, folder, wanted.models or plan.sources):
