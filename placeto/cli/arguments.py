@@ -89,11 +89,14 @@ class ProblemsArguments:
         graphs: Bundled graphs, graph files, families (family:cifar10), or folders that `placeto
             extract family:NAME -o DIR` made.
         cluster: Presets (see `placeto list`) or cluster files; every graph is placed on each.
+        order: Which of a device's ready ops goes first; those of microbatches are for graphs that
+            have more than one (see `placeto place --help`).
     """
 
     graphs: Annotated[tuple[str, ...], arg(metavar="GRAPH|FAMILY …")]
     cluster: Annotated[tuple[str, ...], arg(metavar="PRESET|FILE …")]
     grouping: GroupingText = "auto"
+    order: NamedOrder = "fifo"
 
     def problems(
         self, split: str | None, graphs: tuple[str, ...] | None = None
@@ -106,7 +109,7 @@ class ProblemsArguments:
         clusters = [load_cluster(name) for name in dict.fromkeys(self.cluster)]
         grouping = parse_grouping(self.grouping)
         return [
-            PlacementProblem(graph, cluster, grouping)
+            PlacementProblem(graph, cluster, grouping, order=self.order)
             for graph in load_graphs(self.graphs if graphs is None else graphs, split)
             for cluster in clusters
         ]

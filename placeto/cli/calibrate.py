@@ -13,6 +13,7 @@ from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.measurement import Effort, find_runnable
 from placeto.measurement.calibration import (
+    TRIES,
     WITHIN,
     calibrate,
     calibrated_name,
@@ -41,6 +42,7 @@ class Calibrate:
         deadline: Seconds after which a graph on a device is given up.
         keep_channels: Leave the cluster's channels as they are, such as those of a calibration
             before; only graphs are measured.
+        tries: How often a graph is measured at most, until a run afterwards takes as long.
     """
 
     cluster: RealCluster
@@ -51,6 +53,7 @@ class Calibrate:
     traces: int = 5
     deadline: float = Effort.deadline_seconds
     keep_channels: bool = False
+    tries: int = TRIES
     json: Json = False
 
 
@@ -58,8 +61,9 @@ def run(arguments: Calibrate) -> int:
     """Measures, writes the files, and prints what was found."""
     if not arguments.graph:
         raise PlacetoError("calibrate: no graph; name at least one, such as --graph inception_v3")
-    if arguments.traces < 1:
-        raise PlacetoError(f"traces is {arguments.traces}, expected a number from 1")
+    for name in ("traces", "tries"):
+        if (number := getattr(arguments, name)) < 1:
+            raise PlacetoError(f"{name} is {number}, expected a number from 1")
     folder = Path(arguments.output)
     if folder.exists() and not folder.is_dir():
         raise PlacetoError(f"{folder}: cannot be written: not a folder")
@@ -89,7 +93,13 @@ def run(arguments: Calibrate) -> int:
             report(f"finding the GraphDef of {graph.name}")
             pairs.append((graph, find_runnable(graph)))
         calibration = calibrate(
-            cluster, pairs, effort, arguments.traces, report, keep_channels=arguments.keep_channels
+            cluster,
+            pairs,
+            effort,
+            arguments.traces,
+            report,
+            keep_channels=arguments.keep_channels,
+            tries=arguments.tries,
         )
     paths = save_calibration(calibration, [runnable for _, runnable in pairs], folder)
     cluster, launches = calibration.cluster, calibration.launches

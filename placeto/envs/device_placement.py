@@ -86,6 +86,7 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         max_groups: what observations are padded to; default: the largest graph's.
         max_edges: likewise.
         pins: group -> device, for every graph.
+        order: which of a device's ready ops goes first, in every graph; as for `PlacementProblem`.
         render_mode: `"ansi"` (text) or `"rgb_array"` (the schedule as a picture).
 
     Raises:

@@ -19,6 +19,7 @@ from placeto.graph import ComputationGraph, load_graph
 from placeto.grouping import Grouping, group_ops
 from placeto.heuristics.initial import InitialPlacement
 from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
+from placeto.order import Order
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, find_evaluator, simulate_many
 from placeto.simulation.simulate import compile_kernel
@@ -45,6 +46,7 @@ def specify(
     max_groups: int | None = None,
     max_edges: int | None = None,
     pins: Mapping[int, int] | None = None,
+    order: Order = "fifo",
     render_mode: RenderMode = None,
 ) -> EpisodeSpecification:
     """The specification that an environment's arguments, if they can be used, ask for.
@@ -64,7 +66,9 @@ def specify(
         loaded = entry if isinstance(entry, ComputationGraph) else load_graph(entry)
         if loaded.name in problems:
             raise PlacetoError(f"two graphs are called {loaded.name!r}; names must be unique")
-        problems[loaded.name] = PlacementProblem(loaded, placed_on, grouping, pins=pins or {})
+        problems[loaded.name] = PlacementProblem(
+            loaded, placed_on, grouping, pins=pins or {}, order=order
+        )
     evaluate = _evaluator(evaluator, measure_options, problems)
     own = None if evaluate is evaluator else evaluate
     measures = own if isinstance(own, MeasuringEvaluator) else None

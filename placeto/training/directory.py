@@ -72,6 +72,8 @@ def _digest(problem: PlacementProblem) -> str:
     """A number that is another for another problem, were its names and sizes the same."""
     documents = [graphs.to_document(problem.graph), clusters.to_document(problem.cluster)]
     parts = [json.dumps(documents).encode(), problem.op_group.tobytes(), problem.allowed.tobytes()]
+    if problem.ranks is not None:
+        parts += [problem.ranks.tobytes(), problem.held_back.tobytes()]
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
@@ -189,7 +191,7 @@ class RunDirectory:
         now = self._run
         old, new = before.get("training"), now["training"]
         for key, held in (
-            ("problems", "on other graphs, another grouping or another cluster"),
+            ("problems", "on other graphs, another grouping, order or cluster"),
             ("validation", "with other validation graphs"),
         ):
             if before.get(key) != now.get(key):

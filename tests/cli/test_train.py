@@ -47,6 +47,15 @@ def test_the_same_command_goes_on(placeto, tmp_path):
     assert (tmp_path / "run" / "policy.safetensors").read_bytes() == before
 
 
+def test_another_order_is_another_run(placeto):
+    assert placeto(*TRAIN, "--order", "critical-path").status == 0
+    assert placeto(*TRAIN, "--order", "critical-path").status == 0
+    refused = placeto(*TRAIN)
+    assert refused.status == 2
+    assert "holds a run on other graphs, another grouping, order or cluster" in refused.err
+    assert "which goes by microbatches" in placeto(*TRAIN, "--order", "gpipe").err
+
+
 def test_every_graph_on_every_cluster(placeto, tmp_path):
     argv = ("train", "--graphs", "nmt", "family:layered", "--cluster", "k80x2", "k40x2", "k80x2")
     small = ("--grouping", "4", "--episodes", "1", "--updates", "1", "--rounds", "1")

@@ -13,7 +13,7 @@ from placeto.cluster import Channel, Cluster, Device
 from placeto.envs import generator
 from placeto.envs.features import node_features, static_features
 from placeto.simulation import simulate, simulate_many
-from tests.builders import make_cluster, make_graph
+from tests.builders import make_cluster, make_graph, make_pipelined
 
 
 def make(problem, **options):
@@ -57,6 +57,14 @@ def test_check_env_has_no_complaints(reward, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env.unwrapped)
+
+
+def test_steps_are_simulated_in_the_order_asked_for():
+    problem, seconds = make_pipelined(), {}
+    for order in ("fifo", "gpipe", "1f1b"):
+        env = make(problem, order=order, initial_placement=np.array([0, 1, 1, 0]))
+        seconds[order] = env.reset(seed=0)[1]["step_time"]
+    assert seconds == {"fifo": 17, "gpipe": 18, "1f1b": 15}  # as tests/placers/test_ordering.py
 
 
 def test_every_registered_id_is_checked_above():

@@ -19,6 +19,7 @@ from placeto.measurement.calibration.ends import Ends, measure_ends
 from placeto.measurement.calibration.exchange import Exchange, Sample
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.calibration.profile import (
+    TRIES,
     KindRun,
     Profile,
     StepOverheads,
@@ -87,6 +88,7 @@ def calibrate(
     progress: Progress,
     *,
     keep_channels: bool = False,
+    tries: int = TRIES,
 ) -> Calibration:
     """Runs each graph as a whole on each device, and transfers between the devices.
 
@@ -95,7 +97,7 @@ def calibrate(
     kinds. The columns of kind `cpu` of a cluster `local-2` are called `local-2-cpu`.
 
     In the end each graph runs on each device again. Where that is more than 5% off what was
-    measured on the kind, the graph is measured again, three times at most; all of it counts then.
+    measured on the kind, the graph is measured again, `tries` times at most; all of it counts then.
 
     A channel has what transfers cost its ends, too, by size, if they cost anything; but for one
     that is multicast.
@@ -114,6 +116,7 @@ def calibrate(
         progress: called with what is being done.
         keep_channels: whether channels stay as the cluster has them, as one that was calibrated
             before; what costs most of the time is then only done for the graphs.
+        tries: how often a graph is measured at most.
 
     Raises:
         PlacetoError: the cluster cannot be started, a channel has a path, or a graph or a transfer
@@ -167,7 +170,7 @@ def calibrate(
             channels, errors = fit_channels(cluster, sample, ends_of)
         # Last, so that some time lies between.
         confirmed = [
-            confirm(device_kinds, profiles, partial(run_again, row), partial(profiled, row))
+            confirm(device_kinds, profiles, partial(run_again, row), partial(profiled, row), tries)
             for row, profiles in enumerate(first)
         ]
     prefix = cluster.name.removesuffix(_SUFFIX) + "-"

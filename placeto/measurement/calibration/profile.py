@@ -16,7 +16,7 @@ from placeto.support.arrays import Floats
 from placeto.support.errors import PlacetoError
 
 WITHIN = 0.05  # two runs on calm cores differ by as much
-TRIES = 3
+TRIES = 3  # by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +127,9 @@ def confirm(
     profiles: list[Profile],
     run_again: Callable[[], list[Profile]],
     profile_again: Callable[[], list[Profile]],
+    most: int = TRIES,
 ) -> tuple[list[Profile], list[float], int]:
-    """Profiles that a second run agrees with, within `WITHIN`; those of all `TRIES`, after these.
+    """Profiles that a second run agrees with, within `WITHIN`; those of all tries, after `most`.
 
     A machine that does something else for a while makes every figure of that while wrong. A second
     run on cores that were slowed down says nothing of profiles on cores that were not.
@@ -138,6 +139,7 @@ def confirm(
         profiles: (num_devices,) the first ones.
         run_again: (num_devices,) further ones, of a second run.
         profile_again: makes such profiles again.
+        most: tries.
 
     Returns:
         (num_devices,) profiles that count, (num_devices,) seconds of a step when the graph ran
@@ -149,7 +151,7 @@ def confirm(
         seconds = [each.step_seconds for each in again]
         both = zip(profiles, again, strict=True)
         told = [other.pace <= CALM or one.pace > CALM for one, other in both]
-        if tries == TRIES or farthest(kinds, profiles, seconds, told) <= WITHIN:
+        if tries == most or farthest(kinds, profiles, seconds, told) <= WITHIN:
             return profiles, seconds, tries
         fresh = profile_again()
         profiles = [one.joined(other) for one, other in zip(profiles, fresh, strict=True)]
