@@ -235,7 +235,7 @@ def steps(plan: Pipelines, folder: Path, names: Iterable[str]) -> Iterable[Step]
 
     Channels are measured with the first. What is calibrated keeps its numbers of microbatches.
     """
-    first: Path | None = None
+    first = next(folder.glob(f"*/{CALIBRATED}"), None)
     for name in names:
         own = folder / name
         counts = plan.microbatches
