@@ -13,7 +13,7 @@ QUICK := $(addprefix tests/, bounds envs heuristics placers/exact search simulat
 	--ignore=tests/envs/test_measuring.py
 
 .PHONY: demo test quick test-deep lint format docs dist graphs results papers instances speed measured \
-	families policy transfer transfer-policies ray report-pictures notebook schemas lock clean
+	pipelines families policy transfer transfer-policies ray report-pictures notebook schemas lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -81,6 +81,12 @@ measured: $(INSTALLED)
 	$(BIN)/python -m benchmarks.measured_groups
 	$(BIN)/python -m benchmarks.measured_training
 	$(BIN)/python -m benchmarks.readme
+
+# What pipelines win, on two workers and in the simulator; hours on a machine that does nothing
+# else. It goes on where it was stopped.
+pipelines: $(INSTALLED)
+	$(BIN)/python -m benchmarks.pipelines
+	$(BIN)/python -m benchmarks.simulated_pipelines
 
 # The graphs of the families, in the cache; ten minutes, once.
 families: $(INSTALLED)

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.output import RESULTS, command_line, save, span
 from benchmarks.processes import busy_seconds, processor_seconds
-from placeto import load_cluster, load_graph, place, save_graph
+from placeto import load_cluster, load_graph, place
 from placeto.cli import main as placeto
 from placeto.cluster import Cluster
 from placeto.grouping import Grouping, coarsen, colocation_groups
@@ -101,10 +101,7 @@ class Study:
             path = self.folder / f"{name}.json.gz"
             graphs += ["--graph", path]
             if not path.exists():
-                extracted = self.folder / f"extracted_{name}.json.gz"
-                _command("extract", source, "-o", extracted)
-                save_graph(replace(load_graph(extracted), name=name), path)
-                extracted.unlink()
+                _command("extract", source, "--name", name, "-o", path)
         if not (self.folder / CALIBRATED).exists():
             graphs += ["-o", self.folder / "calibrated", *self.plan.calibration]
             _command("calibrate", "--cluster", self.plan.cluster, *graphs)

@@ -1,6 +1,6 @@
 """`placeto extract`."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -27,12 +27,15 @@ class Extract:
             graphs of a family, `family:cifar10?number=7` for one.
         output: Graph file to write, .json or .json.gz; the runnable GraphDef is put beside it. Of
             a family, a folder, by default in the cache; what it has already is kept.
+        name: What the graph is called, in tables and among those that are calibrated together; by
+            default as its source.
         workers: Of a family, how many graphs to extract at a time; by default one a core.
         ray_address: Of a family, extract on a Ray cluster: its address, or auto.
     """
 
     source: Positional[str]
     output: Annotated[str | None, arg(aliases=["-o"], metavar="FILE|DIR")] = None
+    name: str | None = None
     workers: Workers = None
     ray_address: Annotated[str | None, arg(metavar="auto|HOST:PORT")] = None
     json: Json = False
@@ -53,6 +56,8 @@ def run(arguments: Extract) -> int:
     check_graph_file(arguments.output)
     check_outputs(arguments.output)
     extraction = extracted(arguments.source)
+    if arguments.name is not None:
+        extraction = replace(extraction, graph=replace(extraction.graph, name=arguments.name))
     graph, beside = extraction.graph, extraction.save(arguments.output)
     for warning in graph.meta.get("warnings", ()):
         note(f"warning: {warning}")
@@ -78,6 +83,8 @@ def run(arguments: Extract) -> int:
 
 
 def _family(arguments: Extract) -> int:
+    if arguments.name is not None:
+        raise PlacetoError("--name goes with one graph; those of a family have names")
     from placeto.extraction.families import ExtractAll, make_family
 
     family = parse_family(arguments.source)

@@ -55,6 +55,7 @@ def test_one_graph_of_a_synthetic_family(placeto):
         (["family:random?number=7", "-o", "g.yaml"], "g.yaml: a graph file's name ends in .json"),
         (["family:random?number=32", "-o", "g.json"], "random has no graph 32"),
         (["family:random?number=" + "9" * 5000, "-o", "g.json"], "random has no graph 999"),
+        (["family:random", "--name", "x"], "--name goes with one graph"),
         (["family:random", "-o", ""], "-o '': expected a folder"),
         (["zoo:nmt"], "missing from placeto extract: -o FILE"),
         (["zoo:nmt", "-o", "g.json", "--workers", "2"], "--workers goes with a whole family"),

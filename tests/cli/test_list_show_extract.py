@@ -96,6 +96,9 @@ def test_extract_writes_the_graph_and_keeps_stdout_clean(folder, monkeypatch, ca
         assert line in captured.err
     assert load_graph("g.json.gz").num_ops == 4
     assert Path("g.graphdef.gz").exists()
+    assert load_graph("g.json.gz").name == "by hand"
+    assert main(["extract", "zoo:any", "--name", "other", "-o", "g.json.gz"]) == 0
+    assert load_graph("g.json.gz").name == "other"
 
 
 def test_the_bundled_graphs_run_on_every_preset_of_the_papers(placeto):

@@ -69,6 +69,15 @@ def test_placements_take_turns(runtime, pair, saved):
     assert (len(one.traces), len(two.traces)) == (0, 1)
 
 
+def test_graphs_whose_inputs_differ_in_size_take_turns(runtime, pair, saved):
+    placed = []
+    for rows in (64, 32):
+        step = saved(f"two_layers?rows={rows}")
+        placed.append((*split(step.graph, pair), step.runnable))
+    for run in runtime.in_turn(placed, SHORT):
+        assert (run.reason, len(run.samples)) == ("", SHORT.steps)
+
+
 def test_ops_run_where_the_placement_says(runtime, pair, saved):
     from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
