@@ -157,14 +157,14 @@ def measurement_table(
 def candidates_table(rows: Sequence[CandidateRow]) -> Table:
     """Placements that were run for real, the one that was kept stands out."""
     rate = [_RATE] if any(row["examples_per_second"] for row in rows) else []
-    times = ["simulated", "predicted", "measured", *rate, "median between"]
+    times = ["simulated", "predicted", "measured", *rate, "between"]
     table = _table(
         "measured",
         ["method", *times, "ratio", "runs", ""],
         left=("method", ""),
         caption="Simulated: by the costs as given; predicted: as corrected by all runs. Between: "
-        "with 95% confidence, or of all steps where they are few. Ratio: to the first row "
-        "that ran, of steps in turn; it decides."
+        "the median with 95% confidence, or all steps where they are few. Ratio: to the first "
+        "row that ran, of steps in turn; it decides."
         f"{' Ex/s: examples a second.' if rate else ''}",
     )
     table.collapse_padding = True
@@ -175,13 +175,20 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
             format_time(row["predicted_step_time"]),
             format_time(row["step_time"]),
             *(format_rate(row["examples_per_second"]) for _ in rate),
-            " and ".join(map(format_time, row["interval"])) if row["feasible"] else "-",
+            _between(*row["interval"]) if row["feasible"] else "-",
             format_ratio(row["ratio"]),
             str(row["runs"]),
             "kept" if row["kept"] else row["reason"] or ("given up" if row["given_up"] else ""),
             style="bold" if row["kept"] else None,
         )
     return table
+
+
+def _between(low: float, high: float) -> str:
+    """`200-235 ms`: to three digits, as narrow as can be."""
+    first, last = (format_time(float(f"{seconds:.3g}")) for seconds in (low, high))
+    number, unit = first.split()
+    return f"{number}-{last}" if last.endswith(f" {unit}") else f"{first}-{last}"
 
 
 def evaluation_tables(policy: str, rows: Sequence[EvaluationRow]) -> list[Table]:

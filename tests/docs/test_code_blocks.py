@@ -18,6 +18,7 @@ NOT_RUN = {
     ("docs/howto/measuring.md", "placeto calibrate"): "minutes on two quiet cores",
     ("docs/howto/measuring.md", "export MALLOC_ARENA_MAX=1"): "serves until it is stopped",
     ("docs/howto/measuring.md", "import sys"): "serves until it is stopped",
+    ("docs/howto/pipelines.md", "placeto extract"): "ten minutes on two quiet cores",
     ("docs/howto/pipelines.md", "placeto place"): "minutes, as it extracts one graph after another",
     ("docs/howto/ray.md", "placeto train"): "minutes on two quiet cores",
     ("docs/howto/ray.md", "ray start"): "needs several machines",
