@@ -175,7 +175,7 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
             format_time(row["predicted_step_time"]),
             format_time(row["step_time"]),
             *(format_rate(row["examples_per_second"]) for _ in rate),
-            _between(*row["interval"]) if row["feasible"] else "-",
+            _between(row["interval"]),
             format_ratio(row["ratio"]),
             str(row["runs"]),
             "kept" if row["kept"] else row["reason"] or ("given up" if row["given_up"] else ""),
@@ -184,9 +184,12 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
     return table
 
 
-def _between(low: float, high: float) -> str:
-    """`200-235 ms`: to three digits, as narrow as can be."""
-    first, last = (format_time(float(f"{seconds:.3g}")) for seconds in (low, high))
+def _between(interval: Sequence[float | None]) -> str:
+    """`200-235 ms`: to three digits, as narrow as can be; a dash for none."""
+    ends = [float(f"{seconds:.3g}") for seconds in interval if seconds is not None]
+    if not ends:
+        return "-"
+    first, last = map(format_time, ends)
     number, unit = first.split()
     return f"{number}-{last}" if last.endswith(f" {unit}") else f"{first}-{last}"
 
