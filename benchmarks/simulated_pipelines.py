@@ -1,6 +1,6 @@
 """What a pipeline wins in the simulator: `python -m benchmarks.simulated_pipelines`.
 
-Training steps in one piece and as eight microbatches, on four equal GPUs of one host and of two,
+Training steps in one piece and as eight microbatches, on equal GPUs of one host and of several,
 launches of kernels and tensors included: what placers find, over the best of one device, which may
 have as many microbatches as are best for it. It takes half an hour, and goes on where it was
 stopped. `--quick` is one small step. Writes `results/simulated_pipelines.json` and `.md`.
@@ -31,7 +31,7 @@ SOURCES = {
     "language": "benchmarks.models:language?hidden=1024&words=10000&batch=256",
 }
 QUICK = {"encoder": "benchmarks.models:encoder?depth=2&batch=8"}
-CLUSTERS = ("k80x4", "v100x8-nvlink", "n1-p100x2-4")
+CLUSTERS = ("k80x4", "v100x8-nvlink", "p3.8xlarge-2")
 METHODS = ("single", "expert", "scotch", "heft", "stages", "auto")
 MICROBATCHES = 8
 SECONDS = 10.0
