@@ -136,15 +136,15 @@ def test_memory_of_large_tensors_is_kept(without, saved, pair, monkeypatch):
     devices = np.zeros(problem.num_groups, dtype=np.int64)
     effort = replace(EFFORT, steps=6)
 
-    def pages_a_step(started):
+    def pages_a_step(started, rounds):
         given = []
-        for _ in range(5):
+        for _ in range(rounds):
             assert started.measure(problem, devices, large.runnable, effort).reason == ""
             given.append(faults(started.process_ids["worker 0"]))
         return min(np.diff(given)) / effort.steps
 
-    given_back = pages_a_step(without)
+    given_back = pages_a_step(without, 3)
     assert given_back > 12000
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
     with Runtime(pair) as kept:
-        assert pages_a_step(kept) < 0.1 * given_back
+        assert pages_a_step(kept, 8) < 0.1 * given_back

@@ -46,6 +46,13 @@ def test_it_is_measured_again_until_both_agree(first, further, again, kept, trie
     assert next(ends, None) is next(more, None) is None
 
 
+def test_one_try_is_not_repeated():
+    _, seconds, tries = confirm(
+        ["cpu"], profiles(1.0), lambda: profiles(1.5), lambda: pytest.fail("again"), most=1
+    )
+    assert (seconds, tries) == ([1.5], 1)
+
+
 def test_cores_that_were_slowed_down_say_nothing_of_those_that_were_not():
     slow = profiles(1.4, pace=1.4)
     (kept,), seconds, tries = confirm(
