@@ -60,7 +60,6 @@ class Plan:
     rounds: int = 2  # runs of each placement
     effort: Effort = FEW_STEPS  # of each run
     beside_single: bool = False  # whether each single device takes turns with it, step by step
-    cluster: str | Path = CLUSTER  # that is calibrated
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Study:
                 _command("extract", source, "--name", name, "-o", path)
         if not (self.folder / CALIBRATED).exists():
             graphs += ["-o", self.folder / "calibrated", *self.plan.calibration]
-            _command("calibrate", "--cluster", self.plan.cluster, *graphs)
+            _command("calibrate", "--cluster", CLUSTER, *graphs)
 
     def cluster(self) -> Cluster:
         """The calibrated cluster."""

@@ -19,8 +19,8 @@ import numpy as np
 
 from benchmarks.measuring import CALIBRATED, Case, Plan, Study
 from benchmarks.output import RESULTS, command_line, save, table
-from benchmarks.splits import splits
-from placeto import simulate
+from benchmarks.splits import layer_cut
+from placeto import simulate, step_times
 from placeto.heuristics.initial import single_devices
 from placeto.measurement import Effort, Runtime, conduct
 from placeto.measurement.calibration.machine import machine
@@ -31,8 +31,9 @@ from placeto.problem import PlacementProblem
 from placeto.support.arrays import Ints
 from placeto.support.files import read_json, write_json
 
-ONE, EVEN, AUTO, MEASURED = "one worker", "layer cut at 0.5", "auto", "auto --measure"
-CUTS = tuple(f"layer cut at {share}" for share in (0.35, 0.5, 0.65))
+CUT, EVEN, AUTO, MEASURED = "layer cut", "layer cut at 0.5", "auto", "auto --measure"
+SHARES = [round(0.05 * number, 2) for number in range(2, 19)]
+CUTS_RUN = 4  # of these: the even one, and those that are fastest in the simulator
 METHODS = ("expert", "stages", AUTO)  # in this order; the last is traced
 EFFORT = Effort(warm_up=1, steps=4, deadline_seconds=900, patience_seconds=1.0)
 
@@ -113,7 +114,7 @@ class Step:
         """Of each placement what is predicted and what it took, in turn with single workers."""
         case = self.cases[count]
         problem = ordered(case.problem)
-        many = {each.label: each.devices for each in splits(problem) if each.label in CUTS}
+        many = best_cuts(problem)
         for method in METHODS:
             with suppress(NotApplicable):
                 many[method] = place(problem, method, self.plan.seconds).devices
@@ -158,6 +159,14 @@ class Step:
         return simulate(problem, single_devices(problem)[0]).step_time
 
 
+def best_cuts(problem: PlacementProblem) -> dict[str, Ints]:
+    """By name, the cuts of the layers in two that are run, of all that are simulated."""
+    cuts = {f"{CUT} at {share}": layer_cut(problem, share) for share in SHARES}
+    seconds = dict(zip(cuts, step_times(problem, np.stack(list(cuts.values()))), strict=True))
+    fastest = sorted(cuts, key=lambda label: (label != EVEN, seconds[label]))
+    return {label: cuts[label] for label in fastest[:CUTS_RUN]}
+
+
 def best_single(found: dict[str, Any]) -> int:
     """How many microbatches make a step of one worker fastest, by the mean of both in turn."""
     singles = {count: np.mean(samples, axis=0) for count, samples in found["singles"].items()}
@@ -188,7 +197,9 @@ def markdown(models: dict[str, Any]) -> str:
         single = best_single(found)
         one = 1e3 * float(np.median(np.mean(found["singles"][str(single)], axis=0)))
         cells = [f"`{name}`", f"{one:.0f} ({single})"]
-        cut = min((best(found, label) for label in CUTS), key=lambda of: of[1])
+        labels = {label for step in found["steps"].values() for label in step["rows"]}
+        cuts = [best(found, label) for label in labels if label.startswith(CUT)]
+        cut = min(cuts, key=lambda of: of[1])
         kinds = [best(found, EVEN), cut, *(best(found, label) for label in METHODS)]
         cells += [f"{value:.2f} ({count})" for count, value, _ in kinds]
         loop = found[MEASURED]
@@ -233,9 +244,8 @@ def _check(reasons: Iterable[str]) -> None:
 def steps(plan: Pipelines, folder: Path, names: Iterable[str]) -> Iterable[Step]:
     """Extracts and calibrates what is not there yet, a model after the other.
 
-    Channels are measured with the first. What is calibrated keeps its numbers of microbatches.
+    What is calibrated keeps its numbers of microbatches.
     """
-    first = next(folder.glob(f"*/{CALIBRATED}"), None)
     for name in names:
         own = folder / name
         counts = plan.microbatches
@@ -246,14 +256,9 @@ def steps(plan: Pipelines, folder: Path, names: Iterable[str]) -> Iterable[Step]
             )
         sources = {f"{name}_{count}": f"{plan.sources[name]}&microbatches={count}"
                    for count in counts}  # fmt: skip
-        made = Plan(
-            sources, {}, ("--warm-up", "1", "--steps", "4", "--traces", "2", "--tries", "1")
-        )
-        if first is not None:
-            made = replace(made, cluster=first, calibration=(*made.calibration, "--keep-channels"))
+        made = Plan(sources, {}, ("--warm-up", "1", "--steps", "5", "--traces", "2"))
         study = Study(name, made, own, own)
         study.prepare()
-        first = first or own / CALIBRATED
         cases = {count: study.case(f"{name}_{count}", "auto") for count in counts}
         yield Step(name, plan, cases, own / "measured.json")
 

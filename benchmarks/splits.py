@@ -37,8 +37,7 @@ def splits(problem: PlacementProblem) -> list[Split]:
     found = [Split(f"all on {device}", "single device", each) for device, each in enumerate(ends)]
     orders = {"cut": problem.group_position, "layer cut": layer_positions(problem)[0]}
     for (family, position), cut in product(orders.items(), CUTS):
-        there = (_work_before(problem, position) > cut).astype(np.int64)
-        found.append(Split(f"{family} at {cut}", family, there))
+        found.append(Split(f"{family} at {cut}", family, _cut(problem, position, cut)))
     for windows in WINDOWS:
         apart = branches_apart(problem, windows)
         found.append(Split(f"branches of {windows} windows", "branches", apart))
@@ -49,6 +48,11 @@ def splits(problem: PlacementProblem) -> list[Split]:
         devices = devices[_windows(problem, layers)]
         found.append(Split(f"random {layers} layers, draw {draw}", "random layers", devices))
     return different(found)
+
+
+def layer_cut(problem: PlacementProblem, share: float) -> Ints:
+    """(num_groups,) the first layers, of so much of the work, on one device, and the others."""
+    return _cut(problem, layer_positions(problem)[0], share)
 
 
 def different(splits: Iterable[Split]) -> list[Split]:
@@ -76,6 +80,10 @@ def branches_apart(problem: PlacementProblem, windows: int) -> Ints:
         device_of[part] = mine[1] < mine[0]
         mine[device_of[part]] += totals[part]
     return device_of[parts]
+
+
+def _cut(problem: PlacementProblem, position: Ints, share: float) -> Ints:
+    return (_work_before(problem, position) > share).astype(np.int64)
 
 
 def _windows(problem: PlacementProblem, windows: int) -> Ints:

@@ -13,8 +13,6 @@ from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.measurement import Effort, find_runnable
 from placeto.measurement.calibration import (
-    TRIES,
-    WITHIN,
     calibrate,
     calibrated_name,
     file_names,
@@ -24,6 +22,7 @@ from placeto.reports.tables import calibration_tables
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 
+WITHIN = 0.05  # devices that are equal differ by as much
 PATIENCE_SECONDS = 5.0  # what is measured is to be worth more than one run of a placement
 
 
@@ -42,7 +41,6 @@ class Calibrate:
         deadline: Seconds after which a graph on a device is given up.
         keep_channels: Leave the cluster's channels as they are, such as those of a calibration
             before; only graphs are measured.
-        tries: How often a graph is measured at most, until a run afterwards takes as long.
     """
 
     cluster: RealCluster
@@ -53,7 +51,6 @@ class Calibrate:
     traces: int = 5
     deadline: float = Effort.deadline_seconds
     keep_channels: bool = False
-    tries: int = TRIES
     json: Json = False
 
 
@@ -61,9 +58,8 @@ def run(arguments: Calibrate) -> int:
     """Measures, writes the files, and prints what was found."""
     if not arguments.graph:
         raise PlacetoError("calibrate: no graph; name at least one, such as --graph inception_v3")
-    for name in ("traces", "tries"):
-        if (number := getattr(arguments, name)) < 1:
-            raise PlacetoError(f"{name} is {number}, expected a number from 1")
+    if arguments.traces < 1:
+        raise PlacetoError(f"traces is {arguments.traces}, expected a number from 1")
     folder = Path(arguments.output)
     if folder.exists() and not folder.is_dir():
         raise PlacetoError(f"{folder}: cannot be written: not a folder")
@@ -99,7 +95,6 @@ def run(arguments: Calibrate) -> int:
             arguments.traces,
             report,
             keep_channels=arguments.keep_channels,
-            tries=arguments.tries,
         )
     paths = save_calibration(calibration, [runnable for _, runnable in pairs], folder)
     cluster, launches = calibration.cluster, calibration.launches
@@ -131,8 +126,8 @@ def run(arguments: Calibrate) -> int:
         if predicted is not None and abs(predicted / again - 1) > WITHIN:
             note(
                 f"warning: {check['graph']} on {check['device']} is predicted to take "
-                f"{format_seconds(predicted)}, but took {format_seconds(again)} when it ran again, "
-                f"after {check['tries']} tries; does the machine do something else?"
+                f"{format_seconds(predicted)}, but took {format_seconds(again)}; are the devices "
+                f"of its kind equal?"
             )
     note(f"the cluster is in {paths[0]}, graphs are in {', '.join(map(str, paths[1:]))}")
     return 0

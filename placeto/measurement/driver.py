@@ -102,14 +102,15 @@ def run_steps(
 ) -> tuple[list[list[float]], list[float], list[bytes]]:
     """Initializes the variables and times steps, those of several placements in turn.
 
-    Only the ops behind fetches are run, so that no result is sent to this process. Placements that
-    have a variable on the same device share it.
+    Only the ops behind fetches are run, so that no result is sent to this process. Placements of a
+    graph that have a variable on the same device share it.
 
     Args:
         graph_defs: with a device on every op; their placeholders are replaced.
-        request: `placements`, of each `control`, edges to add, see `add_control_edges`, `roots`,
-            fetches and targets, and `initializer`, the op that sets all variables; `effort`, as a
-            dictionary; `traces`, how many further steps of the last placement to trace.
+        request: `placements`, of each `sha256` of its GraphDef, `control`, edges to add, see
+            `add_control_edges`, `roots`, fetches and targets, and `initializer`, the op that sets
+            all variables; `effort`, as a dictionary; `traces`, how many further steps of the last
+            placement to trace.
         target: of the session: "" for this process, or a worker's address.
         config: the session's ConfigProto; what would change the graph is put out.
         pace: of the cores that the steps run on; see `calmest`.
@@ -187,6 +188,10 @@ class _Steps:
         from tensorflow.python.framework.ops import Graph
 
         initializers = [placement["initializer"], *with_inputs(graph_def)]
+        for node in graph_def.node:
+            if node.op == "VarHandleOp":
+                name = node.attr["shared_name"].s.decode() or node.name
+                node.attr["shared_name"].s = f"{placement['sha256']}/{name}".encode()
         add_control_edges(graph_def, placement["control"])
         graph = Graph()
         with graph.as_default():

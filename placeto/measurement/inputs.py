@@ -72,8 +72,6 @@ def _fill(graph_def: GraphDef, node: NodeDef, placeholder: NodeDef) -> list[str]
     normal.attr["seed"].i = normal.attr["seed2"].i = 1
     handle = add("variable", "VarHandleOp", dtype=dtype)
     handle.attr["shape"].shape.CopyFrom(placeholder.attr["shape"].shape)
-    # Graphs that run in turn share variables by name; a batch of another size is another variable.
-    handle.attr["shared_name"].s = f"{handle.name}/{dtype.name}/{shape}".encode()
     assign = add("assign", "AssignVariableOp", handle.name, normal.name, dtype=dtype)
     node.op = "ReadVariableOp"
     node.input.append(handle.name)

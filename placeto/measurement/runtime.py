@@ -135,7 +135,7 @@ class Runtime:
 
         Whatever slows the machine down for longer than a few steps slows all of them. Turns count
         during which all cores were about as fast as each other; `paces` tell how much they
-        differed. Graphs may differ, but what is a variable of the same name must be the same.
+        differed. Graphs may differ; placements of one share its variables.
 
         Args:
             placed: of each the problem, a graph on this runtime's cluster; (num_groups,) devices;

@@ -152,6 +152,7 @@ def place(
     progress: Progress = silent,
     settings: Mapping[str, object] | None = None,
     clock: Clock = time.monotonic,
+    start: Ints | None = None,
 ) -> Placement:
     """Finds a placement.
 
@@ -165,6 +166,8 @@ def place(
             `placeto`; `PLACERS[method].config.settings` has all of them, with their defaults.
         clock: tells the seconds that the budget is of: the wall clock, or `time.process_time` for
             those of the processor, which other processes do not shorten.
+        start: (num_groups,) a placement that is offered first. What `auto` and `annealing` find is
+            near it: they begin with it instead of heuristics.
 
     Returns:
         The best placement that the placer offered. It is not `feasible` if the placer found none
@@ -194,6 +197,9 @@ def place(
     interrupted = False
     try:
         with interrupts():
+            if start is not None:
+                incumbent.part, incumbent.refines = "start", True
+                incumbent.offer(start)
             placer.run(incumbent, np.random.default_rng(seed), *arguments)
     except KeyboardInterrupt:
         if incumbent.devices is None:

@@ -257,9 +257,9 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
         channels.add_row(channel.name, bandwidth, *times, format_share(error), *ends)
     graphs = _table(
         "",
-        ["all ops of", "on", "step", "stretch", "predicted", "again", "tries"],
+        ["all ops of", "on", "step", "stretch", "predicted", "again"],
         left=("all ops of", "on"),
-        caption="Stretch: of the kernels' times. Again: a step that ran when all was measured.",
+        caption="Stretch: of the kernels' times. Again: a step in turn with all others.",
     )
     for check in calibration.checks:
         graphs.add_row(
@@ -269,7 +269,6 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
             format_ratio(check["stretch"]),
             format_time(check["predicted"]),
             format_time(check["again"]),
-            str(check["tries"]),
         )
     return [devices, *([channels] if calibration.errors else []), graphs]
 

@@ -36,15 +36,19 @@ def search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig)
     several groups each, and with fewer still before that, as multilevel partitioners do (Karypis &
     Kumar 1998): moves of single groups would take long to get anywhere, and sweeps of the policy,
     which has learned with few groups, would find less. Then the chains go on with the groups as
-    they are, less hot. Without a policy and fewer groups it is simulated annealing alone.
+    they are, less hot. Without a policy and fewer groups it is simulated annealing alone. Where
+    the incumbent `refines`, these last chains are all there is.
 
     Raises `PlacetoError` if there is no such policy.
     """
-    if not offer_starts(incumbent, rng, max_evaluations=config.max_evaluations):
+    refines = incumbent.refines
+    if not refines and not offer_starts(incumbent, rng, max_evaluations=config.max_evaluations):
         return
     ready = _policy(incumbent, config)
-    if config.coarse_groups is not None and incumbent.problem.num_groups > config.coarse_groups:
+    many = config.coarse_groups is not None and incumbent.problem.num_groups > config.coarse_groups
+    if many and not refines:
         _place_coarsely(incumbent, rng, config)
+    if many or refines:
         config = replace(config, first_temperature=config.refining_temperature)
     elif ready is not None:
         incumbent.part = "placeto"

@@ -50,6 +50,7 @@ class Incumbent:
         found_by: what was at work when the best placement was offered.
         excess: bytes that the best placement is over the devices' memory; infinite before the
             first, and where a group is on a device that cannot run it.
+        refines: whether a search is to begin with the best placement so far, and stay near it.
     """
 
     problem: PlacementProblem
@@ -69,6 +70,7 @@ class Incumbent:
     part: str = ""
     found_by: str = ""
     excess: float = np.inf
+    refines: bool = False
 
     def __post_init__(self) -> None:
         self.started = self.clock()

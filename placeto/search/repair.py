@@ -19,19 +19,27 @@ MAX_ROUNDS = 50
 MAX_MOVES = 300
 MAX_TRIED = 64  # moves in one round of trials
 RESTING_ROUNDS = 20  # that a group stays where a trial has put it
+STARTS_SHARE = 0.3  # of the budget; after it, of each batch of a heuristic only the first
 WELCOME_SHARE = 0.1  # of what is left of the budget, for a repair that is not needed
 CELLS_AT_ONCE = 2**22  # of a batch of placements, which is to be small beside the problem
 
 
-def offer_heuristic(incumbent: Incumbent, rng: np.random.Generator, name: str) -> None:
-    """Offers what a heuristic finds, unless `NotApplicable`; no batch once the budget is spent."""
+def offer_heuristic(
+    incumbent: Incumbent, rng: np.random.Generator, name: str, share: float = 1.0
+) -> None:
+    """Offers what a heuristic finds, unless `NotApplicable`; no batch once the budget is spent.
+
+    Once a share of the budget is spent, of each batch only the first.
+    """
     heuristic = HEURISTICS[name]
     left = max(incumbent.budget_seconds - incumbent.seconds, 0.0)
+    until = share * incumbent.budget_seconds
     for batch in heuristic.placements(incumbent.problem, rng, left, incumbent.progress):
         # One by one: to run a few over all cores is not worth compiling that.
         offer = offer_repaired if heuristic.repaired else Incumbent.offer
-        for devices in batch:
-            offer(incumbent, devices)
+        for number, devices in enumerate(batch):
+            if number == 0 or incumbent.seconds < until:
+                offer(incumbent, devices)
         if incumbent.expired:
             return
 
@@ -49,7 +57,7 @@ def offer_starts(
     for name in STARTS_OF_PIPELINES if pipelined else STARTS:
         incumbent.part = name
         with suppress(NotApplicable):
-            offer_heuristic(incumbent, rng, name)
+            offer_heuristic(incumbent, rng, name, STARTS_SHARE)
         if incumbent.share_spent(max_evaluations) >= 1 or incumbent.expired:
             return False
     return True

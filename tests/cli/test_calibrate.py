@@ -43,7 +43,6 @@ def test_real_workers_end_to_end(placeto, files, folder):
     ("change", "message"),
     [
         (("--traces", "0"), "traces is 0, expected a number from 1"),
-        (("--tries", "0"), "tries is 0, expected a number from 1"),
         (("--steps", "0"), "steps is 0, expected a number from 1"),
         (("--cluster", "duo.yaml"), "device 'd0': tensorflow is missing"),
         (("--graph", "nothing"), "nothing: no such file, and no bundled name"),

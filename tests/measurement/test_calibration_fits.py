@@ -190,7 +190,7 @@ def test_pieces_by_hand():
 def two(monkeypatch, tmp_path):
     """What is found of ends where two workers' steps take what they would by simulation."""
 
-    def run(channel: Channel, product: float = 1e-3):
+    def run(channel: Channel, product: float = 1e-3, slower: float = 1.0):
         cluster = load_cluster("local-2")
         like = {name: getattr(channel, name) for name in ("bandwidth", "send", "receive")}
         channels = tuple(replace(each, latency_seconds=1e-4, **like) for each in cluster.channels)
@@ -211,7 +211,8 @@ def two(monkeypatch, tmp_path):
             return slow * np.array(both)[:, None]
 
         monkeypatch.setattr(BusyExchange, "run", run)
-        return measure_ends(SimpleNamespace(cluster=cluster), 0, 1, tmp_path)
+        both = slower * product, slower * product
+        return measure_ends(SimpleNamespace(cluster=cluster), 0, 1, both, tmp_path)
 
     return run
 
@@ -222,6 +223,14 @@ def test_ends_are_what_transfers_cost_who_computes(two, product):
     for size in (4, 2**16, 2**20, 2**24):
         for costs, wanted in ((found.send, ENDS.send), (found.receive, ENDS.receive)):
             assert end_seconds(costs, size) == pytest.approx(end_seconds(wanted, size), rel=0.15)
+
+
+def test_ends_are_measured_in_what_is_computed_meanwhile(two):
+    channel = with_ends(Channel("any", ("x",), ("y",), 1e9))
+    found, slower = two(channel), two(channel, slower=1.5)
+    for costs, others in ((found.send, slower.send), (found.receive, slower.receive)):
+        for size in (2**16, 2**20, 2**24):
+            assert end_seconds(others, size) == pytest.approx(1.5 * end_seconds(costs, size), 0.02)
 
 
 def test_transfers_that_cost_their_ends_nothing(two):

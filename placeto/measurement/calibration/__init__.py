@@ -1,12 +1,9 @@
 """Op times, overheads and channels of real devices, measured."""
 
 from placeto.measurement.calibration.calibrate import Calibration, Check, calibrate, calibrated_name
-from placeto.measurement.calibration.profile import TRIES, WITHIN
 from placeto.measurement.calibration.save import file_names, save_calibration
 
 __all__ = [
-    "TRIES",
-    "WITHIN",
     "Calibration",
     "Check",
     "calibrate",

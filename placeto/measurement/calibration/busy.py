@@ -19,9 +19,10 @@ from placeto.measurement.calibration.exchange import (
     variable,
 )
 from placeto.measurement.measured import Effort
+from placeto.measurement.runnable import Runnable
 from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
-from placeto.support.arrays import Floats
+from placeto.support.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from tensorflow.core.framework.graph_pb2 import GraphDef
@@ -56,7 +57,7 @@ class BusyExchange:
     def __init__(self, cluster: Cluster, shape: Shape, folder: Path) -> None:
         self.shape = shape
         name = "-".join(map(str, astuple(shape)))
-        self._runnable = kept(_graph_def(shape), shape.num_tensors, folder / f"{name}.graphdef")
+        self.runnable = kept(_graph_def(shape), shape.num_tensors, folder / f"{name}.graphdef")
         self.problem = PlacementProblem(_graph(cluster, shape), cluster, "none")
 
     def run(self, runtime: Runtime, source: int, other: int, effort: Effort) -> Floats:
@@ -73,7 +74,28 @@ class BusyExchange:
         for devices, consumer in zip(many, (source, other), strict=True):
             side = {"h": source, "t": other, "u": consumer}
             devices[self.problem.op_group] = [side[name[0]] for name in names]
-        return in_turn(runtime, self.problem, many, self._runnable, effort)
+        return in_turn(runtime, self.problem, many, self.runnable, effort)
+
+    @property
+    def num_products(self) -> tuple[int, int]:
+        """Of a step, at the source and at the other end."""
+        rows = self.shape.num_tensors + 1
+        return rows * self.shape.here, rows * self.shape.there
+
+
+class Work:
+    """A step of such products on one device, which tells how fast that is at the moment."""
+
+    num_products = 48
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        shape = Shape(1, FLOAT_BYTES, self.num_products // 2, 0)
+        self._exchange = BusyExchange(cluster, shape, folder)
+
+    def placed(self, device: int) -> tuple[PlacementProblem, Ints, Runnable]:
+        """What `Runtime.in_turn` takes."""
+        problem = self._exchange.problem
+        return problem, np.full(problem.num_groups, device), self._exchange.runnable
 
 
 def _products(shape: Shape) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -14,16 +13,16 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import single_devices
+from placeto.measurement.calibration.busy import Work
 from placeto.measurement.calibration.channels import EXCHANGES, fit_channels
 from placeto.measurement.calibration.ends import Ends, measure_ends
 from placeto.measurement.calibration.exchange import Exchange, Sample
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.calibration.profile import (
-    TRIES,
     KindRun,
     Profile,
     StepOverheads,
-    confirm,
+    all_in_turn,
     fit_overheads,
     profile,
     run_of_kind,
@@ -34,6 +33,7 @@ from placeto.measurement.runtime import Runtime
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
 from placeto.support.arrays import Floats
+from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress
 
 _SUFFIX = "-calibrated"
@@ -44,10 +44,10 @@ _EXCHANGE_EFFORT = Effort(warm_up=5, steps=30)
 class Check(TypedDict):
     """A graph on one device; times in seconds.
 
-    `measured` is a step with all ops on the device, `kernels` what is in it, `stretch` the factor
-    that their times were multiplied by; `again` is a step that ran again when all was measured,
-    `predicted` what is predicted for it, with the overhead of a step (None where it cannot run),
-    and `tries` how often the graph was measured until both agreed, or was given up.
+    `measured` is a step with all ops on the device, when it was traced; `again` is one that ran in
+    turn with all others, and `predicted` what is predicted for it, with the overhead of a step
+    (None where it cannot run). `kernels` is what is in `again` by the traces, and `stretch` the
+    factor that their times were multiplied by.
     """
 
     graph: str
@@ -57,7 +57,6 @@ class Check(TypedDict):
     stretch: float
     again: float
     predicted: float | None
-    tries: int
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,6 @@ def calibrate(
     progress: Progress,
     *,
     keep_channels: bool = False,
-    tries: int = TRIES,
 ) -> Calibration:
     """Runs each graph as a whole on each device, and transfers between the devices.
 
@@ -96,14 +94,13 @@ def calibrate(
     all of them, and placers may go on treating them alike. Give devices that differ different
     kinds. The columns of kind `cpu` of a cluster `local-2` are called `local-2-cpu`.
 
-    In the end each graph runs on each device again. Where that is more than 5% off what was
-    measured on the kind, the graph is measured again, `tries` times at most; all of it counts then.
+    Then all graphs run on all devices in turn, and so does some work that never changes. That is
+    how fast the machine is, for all figures: op times are stretched, so that a simulated step on
+    one device takes as long as that one less the overhead of a step, which no simulation counts.
+    Where they cannot (there may be no memory for all at once), each is as it was on its own.
 
     A channel has what transfers cost its ends, too, by size, if they cost anything; but for one
-    that is multicast.
-
-    Op times are then stretched, so that a simulated step on one device takes as long as the
-    measured one less the overhead of a step, which no simulation counts.
+    that is multicast. It is measured beside the same work, and as fast as that then was.
 
     The runtime generates inputs where they are consumed, so that no input is ever transferred:
     their tensors are left out of the graphs.
@@ -116,7 +113,6 @@ def calibrate(
         progress: called with what is being done.
         keep_channels: whether channels stay as the cluster has them, as one that was calibrated
             before; what costs most of the time is then only done for the graphs.
-        tries: how often a graph is measured at most.
 
     Raises:
         PlacetoError: the cluster cannot be started, a channel has a path, or a graph or a transfer
@@ -128,19 +124,23 @@ def calibrate(
     device_names = [device.name for device in cluster.devices]
     device_kinds = [device.kind for device in cluster.devices]
     with tempfile.TemporaryDirectory() as folder, Runtime(cluster) as runtime:
-
-        def profiled(row: int, traces: int = num_traces, again: str = "") -> list[Profile]:
-            graph, runnable = graphs[row]
-            profiles = []
+        profiles: list[list[Profile]] = []
+        for problem, (graph, runnable) in zip(problems, graphs, strict=True):
+            profiles.append([])
             for number, name in enumerate(device_names):
-                progress(f"running {graph.name} on {name}{again}")
-                profiles.append(profile(runtime, problems[row], runnable, number, effort, traces))
-            return profiles
-
-        def run_again(row: int) -> list[Profile]:
-            return profiled(row, 1, " again")
-
-        first = [profiled(row) for row in range(len(graphs))]
+                progress(f"running {graph.name} on {name}")
+                profiles[-1].append(profile(runtime, problem, runnable, number, effort, num_traces))
+        progress("running all graphs on all devices in turn")
+        runnables = [runnable for _, runnable in graphs]
+        work = Work(cluster, Path(folder))
+        try:
+            again, product_seconds = all_in_turn(
+                runtime, list(zip(problems, runnables, strict=True)), work, effort
+            )
+        except PlacetoError as error:
+            progress(f"graphs count as they ran alone: {error}")
+            again = np.array([[each.step_seconds for each in row] for row in profiles])
+            _, product_seconds = all_in_turn(runtime, [], work, effort)
         exchanges = {shape: Exchange(cluster, *shape, Path(folder)) for shape in EXCHANGES}
         idle_seconds = []
         for number, name in enumerate(device_names):
@@ -162,17 +162,13 @@ def calibrate(
             if kinds not in ends:
                 pair = device_names[source], device_names[destination]
                 progress(f"computing on {pair[0]} and {pair[1]} while one sends to the other")
-                ends[kinds] = measure_ends(runtime, source, destination, Path(folder))
+                both = float(product_seconds[source]), float(product_seconds[destination])
+                ends[kinds] = measure_ends(runtime, source, destination, both, Path(folder))
             return ends[kinds]
 
         channels, errors = cluster.channels, tuple[float, ...]()
         if not keep_channels:
             channels, errors = fit_channels(cluster, sample, ends_of)
-        # Last, so that some time lies between.
-        confirmed = [
-            confirm(device_kinds, profiles, partial(run_again, row), partial(profiled, row), tries)
-            for row, profiles in enumerate(first)
-        ]
     prefix = cluster.name.removesuffix(_SUFFIX) + "-"
     kinds = {kind: prefix + kind.removeprefix(prefix) for kind in cluster.kinds}
     runs: dict[str, list[KindRun]] = {}
@@ -180,8 +176,8 @@ def calibrate(
     for kind in cluster.kinds:
         members = [number for number, other in enumerate(device_kinds) if other == kind]
         runs[kind] = [
-            run_of_kind(problem, [profiles[number] for number in members], members[0])
-            for problem, (profiles, _, _) in zip(problems, confirmed, strict=True)
+            run_of_kind(problem, [row[number].at(steps[number]) for number in members], members[0])
+            for problem, row, steps in zip(problems, profiles, again.tolist(), strict=True)
         ]
         step_overhead = float(np.median([idle_seconds[number] for number in members]))
         launches[kind] = fit_overheads(runs[kind], step_overhead)
@@ -202,21 +198,19 @@ def calibrate(
         columns = {kinds[kind]: runs[kind][row].column * stretches[kind] for kind in runs}
         calibrated.append(_calibrated(graph, columns, num_traces))
         problem = PlacementProblem(calibrated[row], found, "none")
-        profiles, again, tries = confirmed[row]
         for number, predicted in enumerate(step_times(problem, single_devices(problem)).tolist()):
             kind = device_kinds[number]
             checks.append(
                 {
                     "graph": graph.name,
                     "device": device_names[number],
-                    "measured": profiles[number].step_seconds,
+                    "measured": profiles[row][number].step_seconds,
                     "kernels": runs[kind][row].kernel_seconds,
                     "stretch": stretches[kind],
-                    "again": again[number],
+                    "again": float(again[row, number]),
                     "predicted": predicted + launches[kind].step_overhead
                     if math.isfinite(predicted)
                     else None,
-                    "tries": tries,
                 }
             )
     measured = {kinds[kind]: launch for kind, launch in launches.items()}

@@ -32,19 +32,27 @@ class Ends:
     receive: tuple[EndCost, ...]
 
 
-def measure_ends(runtime: Runtime, source: int, destination: int, folder: Path) -> Ends | None:
+def measure_ends(
+    runtime: Runtime,
+    source: int,
+    destination: int,
+    product_seconds: tuple[float, float],
+    folder: Path,
+) -> Ends | None:
     """Has both devices compute, one of them for longer, while tensors go from one to the other.
 
     What they have the step take longer is what one who sends, or receives, pays for them. (What
     processor time transfers take says less: on CPUs a worker that waits for another looks again and
     again whether it is done; from run to run a tensor of 4 bytes took 2 to 300 us of it.) The
     machine is faster at one time than at another: steps with tensors that are sent take turns with
-    steps without, and of all differences, in several passes, the middle one is taken.
+    steps without, and tell how many products could be computed meanwhile; of several passes the
+    middle one is taken.
 
     Args:
         runtime: whose workers run.
         source: device that sends.
         destination: device that receives.
+        product_seconds: what a product of `Work` takes on either, at the speed that counts.
         folder: where GraphDefs are put.
 
     Returns:
@@ -63,11 +71,15 @@ def measure_ends(runtime: Runtime, source: int, destination: int, folder: Path) 
         [BusyExchange(runtime.cluster, shape, folder) for shape in both] for both in shapes
     ]
 
-    def cost(exchange: BusyExchange) -> float:
+    def cost(exchange: BusyExchange, end: int) -> float:
         here, there = exchange.run(runtime, source, destination, _EFFORT)
-        return float(np.median(there - here)) / exchange.shape.num_tensors
+        products = float(np.median(there - here) / np.median(here)) * exchange.num_products[end]
+        return products * product_seconds[end] / exchange.shape.num_tensors
 
-    passes = [[[cost(exchange) for exchange in both] for both in exchanges] for _ in range(_PASSES)]
+    passes = [
+        [[cost(exchange, end) for end, exchange in enumerate(both)] for both in exchanges]
+        for _ in range(_PASSES)
+    ]
     costs = np.median(passes, axis=0)
     longer = costs * np.array(list(COUNTS.values()))[:, None]  # (sizes, 2) of whole steps
     if (longer < _STEP_NOISE_SECONDS).all():

@@ -1,13 +1,13 @@
-"""Op times and overheads of a device kind, from traced steps that a second run agrees with."""
+"""Op times and overheads of a device kind, from traced steps and from steps in turn."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from placeto.heuristics.initial import all_on
+from placeto.measurement.calibration.busy import Work
 from placeto.measurement.measured import Effort
-from placeto.measurement.pace import CALM
 from placeto.measurement.runnable import Runnable
 from placeto.measurement.runtime import Runtime
 from placeto.measurement.trace import Trace, read_trace
@@ -15,46 +15,25 @@ from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats
 from placeto.support.errors import PlacetoError
 
-WITHIN = 0.05  # two runs on calm cores differ by as much
-TRIES = 3  # by default
-
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """A graph that ran as a whole on one device, once or several times.
+    """A graph that ran as a whole on one device.
 
     Attributes:
-        steps: of each time, the median seconds of the steps that were not traced.
+        step_seconds: median of the steps that were not traced.
         op_seconds: (num_steps, num_ops) of each traced step; see `op_seconds`.
-        gaps: of each traced step, the median seconds between a kernel and the next.
-        pace: of the cores; see `Measurement`.
+        gap_seconds: median over the traced steps of the median between a kernel and the next.
     """
 
-    steps: tuple[float, ...]
+    step_seconds: float
     op_seconds: Floats
-    gaps: tuple[float, ...]
-    pace: float
+    gap_seconds: float
 
-    @property
-    def step_seconds(self) -> float:
-        """Median over the times."""
-        return float(np.median(self.steps))
-
-    @property
-    def gap_seconds(self) -> float:
-        """Median over the traced steps."""
-        return float(np.median(self.gaps))
-
-    def joined(self, other: "Profile") -> "Profile":
-        """Both; if cores were slowed down during one of them alone, the other."""
-        if (self.pace <= CALM) != (other.pace <= CALM):
-            return min(self, other, key=lambda each: each.pace)
-        return Profile(
-            self.steps + other.steps,
-            np.concatenate([self.op_seconds, other.op_seconds]),
-            self.gaps + other.gaps,
-            max(self.pace, other.pace),
-        )
+    def at(self, step_seconds: float) -> "Profile":
+        """What it would be while the device is as fast as a step of so many seconds tells."""
+        factor = step_seconds / self.step_seconds
+        return Profile(step_seconds, factor * self.op_seconds, factor * self.gap_seconds)
 
 
 def profile(
@@ -84,10 +63,9 @@ def profile(
     numbers = {op: number for number, op in enumerate(problem.graph.op_names)}
     traces = [read_trace(trace, [name]) for trace in measurement.traces]
     return Profile(
-        (measurement.step_time,),
+        measurement.step_time,
         np.stack([op_seconds(trace, numbers) for trace in traces]),
-        tuple(gap_seconds(trace) for trace in traces),
-        measurement.pace,
+        float(np.median([gap_seconds(trace) for trace in traces])),
     )
 
 
@@ -122,56 +100,37 @@ def typical(profiles: Sequence[Profile]) -> Floats:
     return np.asarray(np.median(np.concatenate([each.op_seconds for each in profiles]), axis=0))
 
 
-def confirm(
-    kinds: Sequence[str],
-    profiles: list[Profile],
-    run_again: Callable[[], list[Profile]],
-    profile_again: Callable[[], list[Profile]],
-    most: int = TRIES,
-) -> tuple[list[Profile], list[float], int]:
-    """Profiles that a second run agrees with, within `WITHIN`; those of all tries, after `most`.
+def all_in_turn(
+    runtime: Runtime,
+    graphs: Sequence[tuple[PlacementProblem, Runnable]],
+    work: Work,
+    effort: Effort,
+) -> tuple[Floats, Floats]:
+    """Runs each graph as a whole on each device, and a piece of work there, all of it in turn.
 
-    A machine that does something else for a while makes every figure of that while wrong. A second
-    run on cores that were slowed down says nothing of profiles on cores that were not.
-
-    Args:
-        kinds: (num_devices,) kind of each device; those of one kind are taken to be equal.
-        profiles: (num_devices,) the first ones.
-        run_again: (num_devices,) further ones, of a second run.
-        profile_again: makes such profiles again.
-        most: tries.
+    A machine is faster at one time than at another: what is measured at different times cannot be
+    compared, and what ran in turn can.
 
     Returns:
-        (num_devices,) profiles that count, (num_devices,) seconds of a step when the graph ran
-        again, and how often it was profiled.
+        (num_graphs, num_devices) seconds of a step, medians, and (num_devices,) seconds of a
+        product of the work.
+
+    Raises:
+        PlacetoError: they cannot run in turn.
     """
-    tries = 1
-    while True:
-        again = run_again()
-        seconds = [each.step_seconds for each in again]
-        both = zip(profiles, again, strict=True)
-        told = [other.pace <= CALM or one.pace > CALM for one, other in both]
-        if tries == most or farthest(kinds, profiles, seconds, told) <= WITHIN:
-            return profiles, seconds, tries
-        fresh = profile_again()
-        profiles = [one.joined(other) for one, other in zip(profiles, fresh, strict=True)]
-        tries += 1
-
-
-def farthest(
-    kinds: Sequence[str],
-    profiles: Sequence[Profile],
-    again: Sequence[float],
-    told: Sequence[bool],
-) -> float:
-    """How far a step on any device is from the mean of those profiled on its kind, as a fraction.
-
-    All are (num_devices,); `again` is in seconds, and counts where `told`.
-    """
-    steps = np.array([each.step_seconds for each in profiles])
-    expected = [steps[[other == kind for other in kinds]].mean() for kind in kinds]
-    off = np.abs(np.array(expected) / again - 1)
-    return float(np.where(told, off, 0.0).max())
+    numbers = range(runtime.cluster.num_devices)
+    placed = [
+        (problem, all_on(problem, number), runnable)
+        for problem, runnable in graphs
+        for number in numbers
+    ]
+    placed += map(work.placed, numbers)
+    effort = replace(effort, deadline_seconds=len(placed) * effort.deadline_seconds)
+    found = runtime.in_turn(placed, effort)
+    if reason := found[0].reason:
+        raise PlacetoError(f"they cannot be run in turn: {reason}")
+    seconds = np.array([each.step_time for each in found]).reshape(-1, len(numbers))
+    return seconds[:-1], seconds[-1] / work.num_products
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,10 @@ class Search:
         self.seconds_left = self.budget_seconds
 
     def go(self, corrected: PlacementProblem) -> None:
-        """Searches with corrected costs; in the first round with costly transfers, too."""
+        """Searches with corrected costs; in the first round with costly transfers, too.
+
+        Later rounds go on from what was found until then and is fastest by these costs.
+        """
         if self.placement is None:
             first = self.budget_seconds * FIRST_SHARE
             self._search(corrected, first * (1 - COSTLY_SHARE))
@@ -53,7 +56,9 @@ class Search:
         elif self.seconds_left > 0:
             rounds = max(self.runs / RUNS_A_ROUND - 1, 1)
             share = self.budget_seconds * (1 - FIRST_SHARE) / rounds
-            self._search(corrected, min(share, self.seconds_left))
+            many = np.stack([each.devices for each in self.found])
+            start = many[step_times(corrected, many).argmin()]
+            self._search(corrected, min(share, self.seconds_left), start)
             self.seconds_left -= share
 
     def go_on(self, corrected: PlacementProblem) -> bool:
@@ -64,9 +69,11 @@ class Search:
         self.seconds_left = 0.0
         return True
 
-    def _search(self, problem: PlacementProblem, seconds: float) -> None:
+    def _search(self, problem: PlacementProblem, seconds: float, start: Ints | None = None) -> None:
         try:
-            found = place(problem, self.method, seconds, self.seed, self.progress, self.settings)
+            found = place(
+                problem, self.method, seconds, self.seed, self.progress, self.settings, start=start
+            )
         except PlacetoError:
             if self.placement is None:
                 raise
