@@ -2,9 +2,10 @@
 
 Training steps on the two workers of `local-2`: what searches find in version 1 of the simulator
 (transfers cost their ends nothing) and in version 2, both calibrated, beside what nobody searched:
-single devices, cuts, layers on devices drawn at random, heuristics. All of it is run step by step
-in turn with both single devices. It goes on where it was stopped; `--quick` takes minutes. Writes
-`results/fidelity.json`, `results/fidelity.md`, `results/fidelity_short.md` and `docs/fidelity.png`.
+single devices, cuts, layers on devices drawn at random, heuristics. It is run step by step in
+turn, several placements and both single devices at a time. It goes on where it was stopped;
+`--quick` takes minutes. Writes `results/fidelity.json`, `results/fidelity.md`,
+`results/fidelity_short.md` and `docs/fidelity.png`.
 """
 
 import os
@@ -59,8 +60,9 @@ FULL = Searches(
     {},
     ("--steps", "9", "--traces", "5"),
     rounds=1,
-    effort=Effort(warm_up=2, steps=7, patience_seconds=1.0),
+    effort=Effort(warm_up=2, steps=9, patience_seconds=5.0),
     beside_single=True,
+    together=6,
 )
 QUICK = Searches(
     {"towers": "benchmarks.models:towers?batch=32&width=512&depth=2"}, {}, seconds=(1.0,),

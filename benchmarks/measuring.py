@@ -60,6 +60,7 @@ class Plan:
     rounds: int = 2  # runs of each placement
     effort: Effort = FEW_STEPS  # of each run
     beside_single: bool = False  # whether each single device takes turns with it, step by step
+    together: int = 1  # placements that take turns with each other
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Case:
     effort: Effort  # of each run
     runtimes: Mapping[str, Runtime] = field(default_factory=dict)  # by `SETTINGS`, if there are any
     beside: tuple[Ints, ...] = ()  # what takes turns with every placement, step by step
+    together: int = 1  # placements that take turns with each other
 
     def candidates(self, method: str, seconds: float) -> list[Ints]:
         """The fastest few placements that a placer came by, the best first."""
@@ -116,7 +118,8 @@ class Study:
             grouping = coarsen(graph, colocation_groups(graph), GROUPS)
         problem = PlacementProblem(graph, self.cluster(), grouping)
         beside = tuple(single_devices(problem)) if self.plan.beside_single else ()
-        return Case(problem, find_runnable(graph), self.plan.effort, beside=beside)
+        together = self.plan.together
+        return Case(problem, find_runnable(graph), self.plan.effort, {}, beside, together)
 
     def graphs(
         self,
@@ -170,24 +173,30 @@ def alternate(case: Case, rows: Sequence[Row], rounds: int) -> Iterator[Row]:
     """Makes the `runs` that rows lack, one a round, in every other from the last to the first.
 
     Rounds go on, of rows of which runs were disturbed; what was disturbed most is left out then. A
-    row is yielded after each run; `reason` is why it cannot be run.
+    row is yielded after each run; `reason` is why it cannot be run. Rows of a case that has several
+    `together` are all of one runtime.
     """
     for number in range(TRIES * rounds):
-        for row in rows if number % 2 == 0 else reversed(rows):
-            done = len(row["runs"]) == rounds and max(map(disturbed, row["runs"])) == 0
-            if row["reason"] or done or row["tries"] > number:
-                continue
-            run = _watched(case, row)
-            row["tries"] += 1
-            row["reason"] = told = run.pop("reason")
-            if not row["reason"]:
-                told = f"{median(run['samples']):.4g} s, others had {run['foreign']:.0%}"
-                told += f", pace {run['pace']:.2f}"
-                row["runs"].append(run)
-                if len(row["runs"]) > rounds:
-                    row["runs"].remove(max(row["runs"], key=disturbed))
-            print(f"{case.problem.graph.name}: {row['label']}: {told}", file=sys.stderr, flush=True)
-            yield row
+        due = [
+            row
+            for row in (rows if number % 2 == 0 else reversed(rows))
+            if not row["reason"]
+            and row["tries"] <= number
+            and (len(row["runs"]) < rounds or max(map(disturbed, row["runs"])) > 0)
+        ]
+        for first in range(0, len(due), case.together):
+            for row, run in _runs(case, due[first : first + case.together]):
+                row["tries"] += 1
+                row["reason"] = told = run.pop("reason")
+                if not row["reason"]:
+                    told = f"{median(run['samples']):.4g} s, others had {run['foreign']:.0%}"
+                    told += f", pace {run['pace']:.2f}"
+                    row["runs"].append(run)
+                    if len(row["runs"]) > rounds:
+                        row["runs"].remove(max(row["runs"], key=disturbed))
+                name = case.problem.graph.name
+                print(f"{name}: {row['label']}: {told}", file=sys.stderr, flush=True)
+                yield row
 
 
 def disturbed(run: Row) -> float:
@@ -222,25 +231,36 @@ def milliseconds(row: Row) -> tuple[str, str]:
     return f"{measured(row) * 1e3:.0f}", span([median(run["samples"]) for run in row["runs"]])
 
 
-def _watched(case: Case, row: Row) -> Row:
-    """One run; `foreign` is how many cores others had meanwhile, `pace` as in `Measurement`.
+def _runs(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Each row with its run; one after the other where they cannot be run together."""
+    runs = _watched(case, rows)
+    if len(rows) > 1 and runs[0]["reason"]:
+        runs = [run for row in rows for run in _watched(case, [row])]
+    yield from zip(rows, runs, strict=True)
+
+
+def _watched(case: Case, rows: Sequence[Row]) -> list[Row]:
+    """One run each; `foreign` is how many cores others had meanwhile, `pace` as in `Measurement`.
 
     `beside` has the steps of what took turns with it.
     """
-    runtime = case.runtimes[row["runtime"]]
+    runtime = case.runtimes[rows[0]["runtime"]]
 
     def clocks() -> Floats:
         own = sum(processor_seconds(pid) for pid in (*runtime.process_ids.values(), None))
         return np.array([monotonic(), busy_seconds() - own])
 
     before = clocks()
-    many = np.stack([*case.beside, devices_of(row)])
-    *beside, run = runtime.compare(case.problem, many, case.runnable, case.effort)
+    many = np.stack([*case.beside, *map(devices_of, rows)])
+    found = runtime.compare(case.problem, many, case.runnable, case.effort)
     seconds, others = (clocks() - before).tolist()
-    told: Row = {"foreign": round(others / seconds, 3), "pace": round(run.pace, 3)}
-    if beside:
-        told["beside"] = [list(each.samples) for each in beside]
-    return {"samples": list(run.samples), **told, "reason": run.reason}
+    runs = []
+    for run in found[len(case.beside) :]:
+        told: Row = {"foreign": round(others / seconds, 3), "pace": round(run.pace, 3)}
+        if case.beside:
+            told["beside"] = [list(each.samples) for each in found[: len(case.beside)]]
+        runs.append({"samples": list(run.samples), **told, "reason": run.reason})
+    return runs
 
 
 def _command(*words: str | Path) -> None:

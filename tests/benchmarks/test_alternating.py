@@ -16,7 +16,7 @@ class Pretended:
 
     def __init__(self, monkeypatch, reasons=(), foreign=(), paces=()):
         self.process_ids = {}
-        self.seen = []
+        self.seen, self.batches = [], []
         self.reasons = dict(reasons)
         self.now, self.busy, self.own = 100.0, 50.0, 20.0
         self.foreign, self.paces = list(foreign), list(paces)
@@ -27,6 +27,7 @@ class Pretended:
     def compare(self, problem, many, runnable, effort):
         *beside, devices = map(tuple, many.tolist())
         self.seen.append(devices)
+        self.batches.append(beside)
         self.now += 10.0
         self.own += 12.0
         self.busy += 12.0 + 10.0 * (self.foreign.pop(0) if self.foreign else 0.0)
@@ -86,6 +87,28 @@ def test_what_takes_turns_with_it_is_kept(monkeypatch):
     (only,) = rows[0]["runs"]
     assert only["samples"] == [1.0, 8.0]
     assert only["beside"] == [[1.0, 2.0], [3.0, 2.0]]
+
+
+def test_several_take_turns_with_each_other_unless_one_of_them_cannot_run(monkeypatch):
+    rows = [
+        row_of(label, devices) for label, devices in (("a", [0, 1]), ("b", [1, 0]), ("c", [1, 1]))
+    ]
+    single = (0, 0)
+    for reasons in ({}, {(1, 0): "no memory"}):
+        runtime = Pretended(monkeypatch, reasons)
+        fresh = [dict(row, runs=[]) for row in rows]
+        case = Case(PROBLEM, None, EFFORT, {"now": runtime}, (np.array(single),), 2)
+        list(alternate(case, fresh, 1))
+        alone = [((0, 1), [single]), ((1, 0), [single])] if reasons else []
+        assert list(zip(runtime.seen, runtime.batches, strict=True)) == [
+            ((1, 0), [single, (0, 1)]), *alone, ((1, 1), [single]),
+        ]  # fmt: skip
+        assert [row["reason"] for row in fresh] == ["", *([*reasons.values()] or [""]), ""]
+        assert [len(row["runs"]) for row in fresh] == [1, 0 if reasons else 1, 1]
+        (first,) = fresh[0]["runs"]
+        assert first["beside"] == [[1.0, 2.0]]
+        # Of the pretended, what takes turns with another takes 1 s and a second for each 1.
+        assert first["samples"] == ([2.0, 8.0] if reasons else [2.0, 2.0])
 
 
 def test_processor_time_is_counted():

@@ -1,8 +1,10 @@
+from importlib import import_module
+
 import numpy as np
 import pytest
 
 from placeto import load_cluster, load_graph, save_cluster, save_graph, simulate
-from placeto.measurement import find_runnable
+from placeto.measurement import Effort, find_runnable
 from tests.measurement.conftest import fitted, saved, split  # noqa: F401 (`saved` is a fixture)
 
 
@@ -13,6 +15,17 @@ def files(saved, folder):  # noqa: F811
     return ("--cluster", "two.yaml", "--graph", str(saved("two_layers").path))
 
 
+@pytest.fixture
+def hasty(monkeypatch):
+    """Fewer steps, and no waiting for calm cores: the figures are not what is tested."""
+    folder = "placeto.measurement.calibration"
+    for name, key, steps in (("calibrate", "_EXCHANGE_EFFORT", 10), ("ends", "_EFFORT", 8)):
+        effort = Effort(1, steps, patience_seconds=0.0)
+        monkeypatch.setattr(import_module(f"{folder}.{name}"), key, effort)
+    monkeypatch.setattr("placeto.cli.calibrate.PATIENCE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("hasty")
 def test_real_workers_end_to_end(placeto, files, folder):
     result = placeto("calibrate", *files, "-o", "out", "--steps", "3", "--traces", "2", "--json")
     assert result.status == 0

@@ -106,6 +106,31 @@ def test_the_seed_decides_and_the_number_of_threads_does_not(nmt):
     assert runs[0].devices.tolist() != runs[2].devices.tolist()
 
 
+def test_it_goes_on_from_a_placement_that_is_given(nmt):
+    limited = {"max_evaluations": 400}
+    first = place(nmt, "auto", 60, settings=limited)
+    for method in ("auto", "annealing"):
+        found = place(nmt, method, 60, settings=limited, start=first.devices)
+        assert found.trace[0][0] == 1
+        assert found.trace[0][2] == first.step_time
+        assert found.step_time < first.step_time  # there is more to be found
+        assert found.found_by == "search"
+    # Whatever finds nothing better keeps it.
+    kept = place(nmt, "single", start=first.devices)
+    assert (kept.found_by, kept.step_time) == ("start", first.step_time)
+
+
+def test_what_is_refined_begins_with_no_heuristic_and_no_coarser_groups(nmt, monkeypatch):
+    monkeypatch.setattr(module, "offer_starts", lambda *_, **__: pytest.fail("a heuristic"))
+    monkeypatch.setattr(module, "coarser_incumbent", lambda *_: pytest.fail("coarser groups"))
+    start = np.arange(nmt.num_groups) % 4
+    settings = {"max_evaluations": 100, "coarse_groups": 8}
+    assert (
+        place(nmt, "auto", 60, settings=settings, start=start).step_time
+        <= simulate(nmt, start).step_time
+    )
+
+
 @pytest.mark.parametrize("coarse_groups", [8, 128])
 def test_the_number_of_placements_is_obeyed(nmt, coarse_groups):
     incumbent = found(nmt, 1000, coarse_groups=coarse_groups)

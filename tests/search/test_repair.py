@@ -12,7 +12,13 @@ from placeto.heuristics.costs import moved_where_allowed
 from placeto.heuristics.initial import all_on
 from placeto.search import repair
 from placeto.search.incumbent import Incumbent
-from placeto.search.repair import MAX_ROUNDS, MAX_TRIED, exchanged_bytes, offer_repaired
+from placeto.search.repair import (
+    MAX_ROUNDS,
+    MAX_TRIED,
+    exchanged_bytes,
+    offer_heuristic,
+    offer_repaired,
+)
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import placed, problems
 
@@ -194,3 +200,11 @@ def test_what_may_not_be_where_it_is_moves_to_its_neighbours():
     problem.allowed[1] = [True, False, True]
     assert moved_where_allowed(problem, np.array([0, 1, 2])).tolist() == [0, 0, 2]
     assert moved_where_allowed(problem, np.array([1, 1, 2])).tolist() == [1, 2, 2]
+
+
+def test_once_its_share_is_spent_a_heuristic_offers_the_first_of_a_batch():
+    problem = make_problem(make_graph({"a": 1.0, "b": 1.0}), make_cluster(2))
+    for share, offered in ((1.0, 100), (0.0, 1)):
+        incumbent = Incumbent(problem, 60.0)
+        offer_heuristic(incumbent, np.random.default_rng(0), "random", share)
+        assert incumbent.evaluations == offered
