@@ -73,11 +73,12 @@ speed: $(INSTALLED)
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.readme
 
-# What is simulated against what is run for real, on two workers; two hours on a machine
+# What is simulated against what is run for real, on two workers; three hours on a machine
 # that does nothing else. It goes on where it was stopped.
 measured: $(INSTALLED)
 	$(BIN)/python -m benchmarks.runtime
 	$(BIN)/python -m benchmarks.fidelity
+	$(BIN)/python -m benchmarks.loop
 	$(BIN)/python -m benchmarks.measured_groups
 	$(BIN)/python -m benchmarks.measured_training
 	$(BIN)/python -m benchmarks.readme
