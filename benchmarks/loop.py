@@ -93,6 +93,7 @@ def main() -> None:
     """Runs what was not run yet, and writes what there is."""
     parser = command_line("loop", "the quick study's step; results into its folder")
     parser.add_argument("--folder", type=Path, help="of the study of fidelity")
+    parser.add_argument("--steps", nargs="+", choices=fidelity.BATCHES, help="only these")
     wanted = parser.parse_args()
     quick = wanted.quick
     folder = wanted.folder or Path("build") / f"fidelity{'-quick' * quick}"
@@ -101,11 +102,13 @@ def main() -> None:
     graphs = read_json(results / "fidelity.json")["graphs"]
     kept = folder / "loop.json"
     found: dict[str, Any] = read_json(kept) if kept.exists() else {}
-    for name, graph in graphs.items():
+    names = wanted.steps or list(graphs)
+    for name in names:
         if name not in found:
             print(f"{name}: search and runs", file=sys.stderr, flush=True)
-            found[name] = measure(study, name, graph, RUNS // 4 if quick else RUNS)
+            found[name] = measure(study, name, graphs[name], RUNS // 4 if quick else RUNS)
             write_json(kept, found)
+    found = {name: found[name] for name in names}
     document = {"machine": machine(), "method": METHOD, "seconds": SECONDS, "steps": found}
     save("loop", document, markdown(found), results)
 
