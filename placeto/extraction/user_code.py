@@ -109,7 +109,7 @@ def running(source: Source) -> Iterator[None]:
     except (Exception, SystemExit) as error:  # a user's code may raise anything
         text = textwrap.shorten(str(error), _LONGEST_MESSAGE, placeholder=" …")
         said = f"{type(error).__name__}: {text}"
-        if isinstance(error, ModuleNotFoundError):
+        if isinstance(error, ModuleNotFoundError) and error.name:
             said = f"no module {error.name!r}; run where it can be imported"
         raise PlacetoError(f"{source.text}: {said}{raised_at(error)}") from error
     finally:

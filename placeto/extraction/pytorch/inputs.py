@@ -69,7 +69,7 @@ def make_call(
 
     said: list[str] = []
     try:
-        with mode, without_noise():
+        with mode, without_noise(), _copies_without_data():
             made = make()
     except RuntimeError as error:
         needs_values = (
@@ -182,6 +182,32 @@ def _fake(tensor: Tensor, mode: FakeTensorMode, known: Fakes) -> Tensor:
                 fake = torch.nn.Parameter(fake, tensor.requires_grad)
         known[id(tensor)] = tensor, fake
     return known[id(tensor)][1]
+
+
+@contextlib.contextmanager
+def _copies_without_data() -> Iterator[None]:
+    """A context in which a deep copy of a tensor without data has none either, and the same mode.
+
+    Modules such as `nn.Transformer` copy their layers. torch (2.13) copies what is at the address
+    that such a tensor does not have, and its mode.
+    """
+    import torch
+    from torch._subclasses import FakeTensor
+
+    def copied(tensor: FakeTensor, memo: dict[int, Any]) -> Tensor:
+        if id(tensor) not in memo:
+            made: Tensor = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+            if isinstance(tensor, torch.nn.Parameter):
+                made = torch.nn.Parameter(made, tensor.requires_grad)
+            memo[id(tensor)] = made
+        found: Tensor = memo[id(tensor)]
+        return found
+
+    FakeTensor.__deepcopy__ = copied  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        del FakeTensor.__deepcopy__
 
 
 @contextlib.contextmanager

@@ -329,3 +329,26 @@ class Numbers(nn.Module):
 
 def numbers() -> tuple[nn.Module, Tensor]:
     return Numbers(), torch.ones(())
+
+
+class Shifted(nn.Module):
+    """It adds to a part of a tensor in place: autograd has ops of which no forward op is left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, value: Tensor) -> Tensor:
+        made: Tensor = self.linear(value) + 0
+        made[:, 1] += made[:, 0]
+        return made
+
+
+def shifted() -> tuple[nn.Module, Tensor]:
+    return Shifted(), torch.randn(8, 4)
+
+
+def copied() -> tuple[nn.Module, Tensor]:
+    """Its layers are copies of one, as those of `nn.Transformer` are."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), torch.randn(2, 3, 8)

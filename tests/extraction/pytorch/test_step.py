@@ -160,6 +160,7 @@ def test_a_parameter_that_is_a_term_of_the_loss_is_updated() -> None:
         (models.convolutions, "mse"),
         (lambda: models.language(layers=1, tied=True), "crossentropy"),
         (models.with_loss, "auto"),
+        (models.shifted, "mse"),
     ],
 )
 def test_the_graph_computes_what_autograd_does(make: Any, loss: str) -> None:
@@ -194,6 +195,22 @@ def test_a_module_on_meta_is_as_any_other(tied: str) -> None:
     assert found.op_names.count("words.weight/momentum") == 1
     assert column(found, found.param_bytes) == column(expected, expected.param_bytes)
     assert column(found, found.flops) == column(expected, expected.flops)
+
+
+def test_backward_ops_without_a_forward_op_are_of_its_module() -> None:
+    graph = extract(f"{MODELS}:shifted?together=parameters").graph
+    backward = [name for name in graph.op_names if name.startswith("gradients/")]
+    assert len(set(graph.op_names)) == graph.num_ops
+    assert len(backward) > 5
+    problem = placeto.PlacementProblem(graph, placeto.load_cluster("k80x2"), "papers")
+    assert problem.num_groups < graph.num_ops
+
+
+def test_layers_that_are_copies_of_one() -> None:
+    graph = extract(f"{MODELS}:copied").graph
+    weights = [name for name in graph.op_names if name.endswith("linear1.weight")]
+    assert weights == [f"layers.{number}.linear1.weight" for number in range(2)]
+    assert graph.param_bytes[graph.op_names.index(weights[1])] == 4 * 8 * 16
 
 
 def test_operations_of_a_recurrent_layer() -> None:
