@@ -102,7 +102,7 @@ def main() -> None:
     graphs = read_json(results / "fidelity.json")["graphs"]
     kept = folder / "loop.json"
     found: dict[str, Any] = read_json(kept) if kept.exists() else {}
-    names = wanted.steps or list(graphs)
+    names = [name for name in graphs if name in (wanted.steps or graphs)]
     for name in names:
         if name not in found:
             print(f"{name}: search and runs", file=sys.stderr, flush=True)

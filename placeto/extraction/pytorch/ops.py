@@ -172,9 +172,9 @@ class _Reader:
         inputs = self.sources_of(node.all_input_nodes)
         path, name = _path(node), self._forward_name(node)
         if backward and "fwd_nn_module_stack" in node.meta:
-            # There may be no forward op: a call whose outputs nobody reads, or that yields a view.
-            forward = self.forward.get(node.meta.get("seq_nr", -1), name.rpartition("/")[0])
-            name = f"{GRADIENTS}{forward or 'loss'}/{node.name}"
+            # There is no forward op of what changes a part of a tensor in place.
+            forward = self.forward.get(node.meta.get("seq_nr", -1), name)
+            name = f"{GRADIENTS}{forward}/{node.name}"
         elif backward:
             # A sum of gradients has no forward op, and goes with the first that it sums up.
             first = self.ops[inputs[0][0]] if inputs else Op(f"{GRADIENTS}loss/", "", "", None)

@@ -345,7 +345,7 @@ class Shifted(nn.Module):
 
 
 def shifted() -> tuple[nn.Module, Tensor]:
-    return Shifted(), torch.randn(8, 4)
+    return nn.Sequential(Shifted(), nn.Linear(4, 4)), torch.randn(8, 4)
 
 
 def copied() -> tuple[nn.Module, Tensor]:

@@ -84,6 +84,24 @@ def test_the_single_device_is_run_first_and_beside_all_others(problem, monkeypat
     assert all(np.array_equal(many[0], single) for many in asked)
 
 
+def test_later_searches_go_on_from_the_fastest_by_corrected_costs(problem, monkeypatch):
+    began = []  # of each search, the placement that it is to refine
+    search = PLACERS["moves"].run
+
+    def watched(incumbent, rng):
+        began.append(incumbent.best.copy() if incumbent.refines else None)
+        search(incumbent, rng)
+
+    monkeypatch.setitem(PLACERS, "moves", Placer("moves", "", watched))
+    workers = Pretended(problem, 0, disturbed=0, drift=0)
+    loop(problem, workers)
+    assert began[0] is began[1] is None  # with costs as believed, and with costly transfers
+    refined = [devices for devices in began if devices is not None]
+    assert refined
+    # By costs that one round has corrected it is faster for real than the best single device.
+    assert workers.step_time(refined[0]) < workers.step_time(place(workers.true, "single").devices)
+
+
 def test_what_is_much_slower_is_given_up(problem):
     workers = Pretended(problem, 2, disturbed=0, drift=0)
     measured = loop(problem, workers)
