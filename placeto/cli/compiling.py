@@ -7,13 +7,13 @@ import numpy as np
 from placeto.bounds import lower_bound
 from placeto.heuristics.etf import earliest_finish
 from placeto.heuristics.initial import all_on
-from placeto.placers.scaled import scaled_problem
 from placeto.problem import PlacementProblem
 from placeto.search.auto import small_problem
 from placeto.search.incumbent import Incumbent
 from placeto.search.policy import compiled_policy, offer_greedy, stored
 from placeto.search.settings import SearchConfig
 from placeto.simulation import simulate
+from placeto.simulation.scaled import scaled_problem
 from placeto.support.beside import done
 
 

@@ -43,6 +43,8 @@ class Train(ProblemsArguments):
         controllers: Of asynchronous training: how many, each with --workers of its own.
         evaluator: Whether the workers simulate placements or measure them on the real devices, one
             worker a machine.
+        runs: Measure at most so many placements a graph and worker, those that may be the fastest;
+            the others are simulated with the costs that these say. By default all are run.
         training: How to train.
     """
 
@@ -54,6 +56,7 @@ class Train(ProblemsArguments):
     mode: Literal["synchronous", "asynchronous"] = "synchronous"
     controllers: Annotated[int, arg(metavar="K")] = 1
     evaluator: Literal["simulate", "measure"] = "simulate"
+    runs: Annotated[int | None, arg(metavar="R")] = None
     training: OmitArgPrefixes[LearningConfig] = field(default_factory=AGENTS["placeto"].config)
     json: Json = False
 
@@ -144,7 +147,7 @@ def _training(arguments: Train) -> "Callable[..., Trainer]":
     from placeto.training.run import train
 
     if arguments.workers is None:
-        for name in ("ray_address", "mode", "controllers", "evaluator"):
+        for name in ("ray_address", "mode", "controllers", "evaluator", "runs"):
             if getattr(arguments, name) != getattr(Train, name):
                 option = name.replace("_", "-")
                 raise PlacetoError(f"--{option} goes with workers; give --workers N, too")
@@ -155,6 +158,7 @@ def _training(arguments: Train) -> "Callable[..., Trainer]":
         controllers=arguments.controllers,
         address=arguments.ray_address,
         evaluator=arguments.evaluator,
+        runs=arguments.runs,
     )
     scheme.check(arguments.training)
     return partial(train_with_workers, scheme=scheme)

@@ -56,14 +56,16 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
     episode (least ρ; -1 for padding), `peak_memory` (num_devices,) bytes, `feasible`, `graph`
     (name). Where step times are measured also `interval` (2,), seconds between which the median
     step is with 95% confidence, `steps_measured`, how many steps that is from, and `reason`, why
-    the placement failed, or "".
+    the placement failed or was not run, or "".
 
     **Measuring**: with `evaluator="measure"` every placement that is met for the first time is run
     on the cluster's real devices, in processes that the environment starts at the first reset;
     `close` ends them. See `placeto.measurement.MeasuringEvaluator` for what of an outcome is
     measured and what is simulated, and for the step time of a placement that fails. Several such
     environments would time each other: to have many side by side, let `gym.make_vec` make the
-    `DevicePlacementVectorEnv`, which measures one placement after another.
+    `DevicePlacementVectorEnv`, which measures one placement after another. With `measure_options`
+    `{"runs": 20}` only so many of each graph are run, those that may be the fastest, and all else
+    is simulated with the costs that they say; see `placeto.measurement.CorrectingEvaluator`.
 
     **Reset options**: `{"graph": name}` picks the graph, `{"placement": devices}` the start, which
     may be padded as `best_placement` is.
@@ -81,8 +83,8 @@ class DevicePlacementEnv(gymnasium.Env[Observation, int]):
         traversal: `"topological"` order of the groups, or a `"random"` one drawn each reset.
         evaluator: `"simulate"`, `"measure"`, or any callable with the evaluator's protocol, which
             `close` leaves open.
-        measure_options: of `evaluator="measure"`, such as `{"steps": 10, "precision": 0.05}`; the
-            fields of `placeto.measurement.Effort`.
+        measure_options: of `evaluator="measure"`, such as `{"steps": 10, "precision": 0.05}`: the
+            fields of `placeto.measurement.Effort`, and `runs`, how many of each graph at most.
         max_groups: what observations are padded to; default: the largest graph's.
         max_edges: likewise.
         pins: group -> device, for every graph.

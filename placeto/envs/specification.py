@@ -18,7 +18,13 @@ from placeto.envs.rules import EpisodeRules, check_choice
 from placeto.graph import ComputationGraph, load_graph
 from placeto.grouping import Grouping, group_ops
 from placeto.heuristics.initial import InitialPlacement
-from placeto.measurement import Effort, MeasuringEvaluator, Runtime, find_runnable
+from placeto.measurement import (
+    CorrectingEvaluator,
+    Effort,
+    MeasuringEvaluator,
+    Runtime,
+    find_runnable,
+)
 from placeto.order import Order
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, find_evaluator, simulate_many
@@ -115,12 +121,15 @@ def _evaluator(
         if isinstance(asked, str):
             check_choice("evaluator", asked, ("simulate", "measure"))
         return find_evaluator(asked)
-    options = options or {}
-    known = [field.name for field in fields(Effort)]
+    options = dict(options or {})
+    known = ["runs", *(field.name for field in fields(Effort))]
     if unknown := [option for option in options if option not in known]:
         raise PlacetoError(
             f"measure_options: there is no {unknown[0]!r}; options: {', '.join(known)}"
         )
+    most_runs = options.pop("runs", None)
     effort, runtime = Effort(**options), Runtime(next(iter(problems.values())).cluster)
     runnables = {name: find_runnable(problem.graph) for name, problem in problems.items()}
-    return MeasuringEvaluator(runtime, effort, runnables)
+    if most_runs is None:
+        return MeasuringEvaluator(runtime, effort, runnables)
+    return CorrectingEvaluator(runtime, most_runs, effort, runnables)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from placeto.measurement.runnable import Runnable, find_runnable
     from placeto.measurement.runtime import Runtime
     from placeto.measurement.tasks import RuntimeSettings
+    from placeto.measurement.trials.evaluator import CorrectingEvaluator
 
 _HOMES = {  # workers and drivers, which are started often, need few of them
     "measurement.evaluator": ("MeasuringEvaluator",),
@@ -19,10 +20,12 @@ _HOMES = {  # workers and drivers, which are started often, need few of them
     "measurement.runnable": ("Runnable", "find_runnable"),
     "measurement.runtime": ("Runtime",),
     "measurement.tasks": ("RuntimeSettings",),
+    "measurement.trials.evaluator": ("CorrectingEvaluator",),
 }
 
 __all__ = [
     "Conduct",
+    "CorrectingEvaluator",
     "Effort",
     "Measurement",
     "MeasuringEvaluator",

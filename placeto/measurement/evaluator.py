@@ -17,13 +17,19 @@ from placeto.support.errors import PlacetoError
 FAILED_RATIO = 2.0
 
 
-@dataclass
-class _Remembered:
-    """A placement that was run; the step time is finite even where it failed."""
+@dataclass(frozen=True)
+class Asked:
+    """What is known of a placement that was asked for.
+
+    Attributes:
+        measurement: what its run yielded.
+        step_time: seconds, finite even where it failed.
+        fits: whether it is taken to be feasible.
+    """
 
     measurement: Measurement
     step_time: float
-    times_asked: int = 0
+    fits: bool
 
 
 class MeasuringEvaluator:
@@ -71,7 +77,7 @@ class MeasuringEvaluator:
         self._runtime = runtime
         self._attempts = attempts
         self._runnables = dict(runnables or {})
-        self._known: dict[PlacementProblem, dict[bytes, _Remembered]] = {}
+        self._known: dict[PlacementProblem, dict[bytes, Asked]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -99,10 +105,11 @@ class MeasuringEvaluator:
                 f"graph {problem.graph.name!r} is to be placed on {problem.cluster.name!r}, but "
                 f"measured on {self._runtime.cluster.name!r}; both must be the same cluster"
             )
-        simulated = simulate_many(problem, many)
-        asked = [self._remembered(problem, devices) for devices in np.asarray(many)]
+        many = np.asarray(many, dtype=np.int64)
+        simulated = self._simulate(problem, many)
+        asked = self._ask(problem, many, simulated)
         step_time = np.array([each.step_time for each in asked], dtype=float)
-        feasible = np.array([each.measurement.feasible for each in asked], dtype=bool)
+        feasible = np.array([each.fits for each in asked], dtype=bool)
         stretch = np.ones(len(asked))
         known = (simulated.step_time > 0) & np.isfinite(simulated.step_time)
         np.divide(step_time, simulated.step_time, out=stretch, where=known)
@@ -120,15 +127,10 @@ class MeasuringEvaluator:
         Raises:
             PlacetoError: it was not asked for yet.
         """
-        known = self._known.get(problem, {}).get(_key(devices))
+        known = self._known.get(problem, {}).get(key_of(devices))
         if known is None:
             raise PlacetoError(f"graph {problem.graph.name!r}: this placement was not measured yet")
         return known.measurement
-
-    def times_asked(self, problem: PlacementProblem, devices: Ints) -> int:
-        """How often a placement was asked for, (num_groups,) devices."""
-        known = self._known.get(problem, {}).get(_key(devices))
-        return 0 if known is None else known.times_asked
 
     def fastest(self, problem: PlacementProblem) -> Ints:
         """(num_groups,) devices of the fastest placement that ran.
@@ -142,26 +144,34 @@ class MeasuringEvaluator:
             raise PlacetoError(f"graph {problem.graph.name!r}: no placement of it ran")
         return np.frombuffer(min(ran, key=ran.__getitem__), dtype=np.int64).copy()
 
-    def _remembered(self, problem: PlacementProblem, devices: Ints) -> _Remembered:
-        known, key = self._known.setdefault(problem, {}), _key(devices)
-        if key not in known:
-            measurement = self._run(problem, devices)
-            step_time = measurement.step_time
-            if not measurement.feasible:
-                ran = [each.step_time for each in known.values() if each.measurement.feasible]
-                step_time = FAILED_RATIO * max(ran) if ran else self.effort.deadline_seconds
-            known[key] = _Remembered(measurement, step_time)
-        known[key].times_asked += 1
-        return known[key]
+    def _simulate(self, problem: PlacementProblem, many: Ints) -> Outcomes:
+        return simulate_many(problem, many)
 
-    def _run(self, problem: PlacementProblem, devices: Ints) -> Measurement:
+    def _ask(self, problem: PlacementProblem, many: Ints, _: Outcomes) -> list[Asked]:
+        known = self._known.setdefault(problem, {})
+        for devices in many:
+            if (key := key_of(devices)) not in known:
+                measurement = self._run(problem, devices)
+                seconds = measurement.step_time if measurement.feasible else self._failed(problem)
+                known[key] = Asked(measurement, seconds, measurement.feasible)
+        return [known[key_of(devices)] for devices in many]
+
+    def _failed(self, problem: PlacementProblem) -> float:
+        """The step time of a placement that is given up."""
+        known = self._known.get(problem, {}).values()
+        ran = [each.step_time for each in known if each.measurement.feasible]
+        return FAILED_RATIO * max(ran) if ran else self.effort.deadline_seconds
+
+    def _runnable(self, problem: PlacementProblem) -> Runnable:
         name = problem.graph.name
         if name not in self._runnables:
             self._runnables[name] = find_runnable(problem.graph)
+        return self._runnables[name]
+
+    def _run(self, problem: PlacementProblem, devices: Ints) -> Measurement:
+        runnable = self._runnable(problem)
         for _ in range(self._attempts):
-            measurement = self._runtime.measure(
-                problem, devices, self._runnables[name], self.effort
-            )
+            measurement = self._runtime.measure(problem, devices, runnable, self.effort)
             self.runs += 1
             if measurement.feasible:
                 break
@@ -169,5 +179,6 @@ class MeasuringEvaluator:
         return measurement
 
 
-def _key(devices: Ints) -> bytes:
+def key_of(devices: Ints) -> bytes:
+    """What (num_groups,) devices are remembered by."""
     return np.asarray(devices, dtype=np.int64).tobytes()

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from placeto.cluster import Cluster
 from placeto.placement import Placement
-from placeto.placers.scaled import scaled_problem
 from placeto.simulation import simulate
+from placeto.simulation.scaled import scaled_problem
 
 QUARTER, TENTH = 0.25, 0.1
 

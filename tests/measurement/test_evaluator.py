@@ -87,8 +87,6 @@ def test_placements_are_run_once_and_remembered():
     assert evaluate(problem, rows).step_time.tolist() == [1.0, 2.0, 1.0]
     assert evaluate(problem, rows[::-1]).step_time.tolist() == [1.0, 2.0, 1.0]
     assert len(pretended.runs) == evaluate.runs == 2
-    assert [evaluate.times_asked(problem, row) for row in rows[:2]] == [4, 2]
-    assert evaluate.times_asked(problem, np.ones(4, dtype=int)) == 0
     assert evaluate.measurement(problem, rows[1]).samples == (2.0,)
     # Not mixed up with those of another problem.
     assert evaluate(other, rows[:1]).step_time.tolist() == [3.0]

@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from placeto import Channel, Cluster, EndCost, Link, PlacementProblem, load_cluster, simulate
-from placeto.placers.scaled import scaled_problem
 from placeto.reports.uncertainty import cases, loses_if_a_tenth_off
+from placeto.simulation.scaled import scaled_problem
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.reports.page.choosing import placement_of
 from tests.strategies import clusters, clusters_of_links, placements, problems

@@ -8,10 +8,10 @@ from itertools import count
 import numpy as np
 
 from placeto.measurement import Effort, Runnable, Runtime
+from placeto.measurement.trials.bench import Bench
+from placeto.measurement.trials.candidate import Candidate, noise
+from placeto.measurement.trials.correction import Correction, correct
 from placeto.placement import Placement
-from placeto.placers.measured.bench import Bench
-from placeto.placers.measured.candidate import Candidate, noise
-from placeto.placers.measured.correction import Correction, correct
 from placeto.placers.measured.search import AGAIN_A_ROUND, Search, worth_running
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem

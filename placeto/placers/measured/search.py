@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from placeto.measurement.trials.bench import Bench
+from placeto.measurement.trials.candidate import Candidate, differ, noise
 from placeto.placement import Placement
-from placeto.placers.measured.bench import Bench
-from placeto.placers.measured.candidate import Candidate, differ, noise
 from placeto.placers.registry import place
-from placeto.placers.scaled import scaled_problem
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate_many, step_times
+from placeto.simulation.scaled import scaled_problem
 from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress

@@ -9,11 +9,11 @@ import numpy as np
 
 from placeto.placement import Placement
 from placeto.placers import PLACERS, place
-from placeto.placers.scaled import scaled_problem
 from placeto.problem import PlacementProblem
 from placeto.reports.uncertainty import Case, cases
 from placeto.search.incumbent import Clock
 from placeto.simulation import simulate_many
+from placeto.simulation.scaled import scaled_problem
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 

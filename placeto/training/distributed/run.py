@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from placeto.cluster import Cluster
+from placeto.measurement.trials.evaluator import FIRST_RUNS
 from placeto.models.agent import Teacher
 from placeto.models.agents import agent_of
 from placeto.models.settings import LearningConfig, Settings
@@ -36,6 +37,8 @@ class Scheme(Settings):
         controllers: how many.
         address: of a Ray cluster, or `auto`; None for this machine.
         evaluator: whether workers `simulate` placements or `measure` them on real devices.
+        runs: how many placements of a graph a worker that measures runs at most; the costs that
+            they say are what the others are simulated with. None: all are run.
 
     Raises:
         PlacetoError: a setting that is none, or goes with another mode.
@@ -46,9 +49,18 @@ class Scheme(Settings):
     controllers: int = 1
     address: str | None = None
     evaluator: Literal["simulate", "measure"] = "simulate"
+    runs: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.runs is not None:
+            if self.evaluator != "measure":
+                raise PlacetoError(
+                    f"runs is {self.runs}, but evaluator is {self.evaluator!r}; runs go with "
+                    "evaluator measure"
+                )
+            if self.runs < FIRST_RUNS:
+                raise PlacetoError(f"runs is {self.runs}, expected a number from {FIRST_RUNS}")
         if self.controllers > 1 and self.mode == "synchronous":
             raise PlacetoError(
                 f"controllers is {self.controllers}, but synchronous training has one; several go "
@@ -91,6 +103,8 @@ class Scheme(Settings):
             chosen |= {"mode": self.mode, "controllers": self.controllers}
         if self.evaluator != "simulate":
             chosen |= {"evaluator": self.evaluator}
+        if self.runs is not None:
+            chosen |= {"runs": self.runs}
         return {"scheme": chosen} if chosen else {}
 
 
@@ -187,10 +201,13 @@ def _evaluator(
             f"the problems are on clusters {', '.join(sorted(clusters))}; workers measure on one"
         )
     cluster = next(iter(clusters.values()))
-    return partial(_measuring, cluster), max(sum(each.cores or 0 for each in cluster.devices), 1)
+    make = partial(_measuring, cluster, scheme.runs)
+    return make, max(sum(each.cores or 0 for each in cluster.devices), 1)
 
 
-def _measuring(cluster: Cluster) -> Evaluator:
-    from placeto.measurement import MeasuringEvaluator, Runtime
+def _measuring(cluster: Cluster, most_runs: int | None) -> Evaluator:
+    from placeto.measurement import CorrectingEvaluator, MeasuringEvaluator, Runtime
 
-    return MeasuringEvaluator(Runtime(cluster))
+    if most_runs is None:
+        return MeasuringEvaluator(Runtime(cluster))
+    return CorrectingEvaluator(Runtime(cluster), most_runs)

@@ -8,9 +8,10 @@ import pytest
 
 from placeto import PlacementProblem, PlacetoError, load_cluster, load_graph
 from placeto.measurement import Measurement
+from placeto.measurement.trials import bench
 from placeto.placers import PLACERS, Placer, place
-from placeto.placers.measured import bench, place_measured
-from tests.placers.measured.pretended import Pretended
+from placeto.placers.measured import place_measured
+from tests.measurement.trials.pretended import Pretended
 
 DIED = Measurement(reason="worker 1 was killed", died=True)
 FAILED = Measurement(reason="no memory")

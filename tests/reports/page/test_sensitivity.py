@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from placeto import PlacementProblem, load_cluster, load_graph, place, simulate
-from placeto.placers.scaled import scaled_problem
 from placeto.reports.page.others import (
     GREEDY,
     others,
@@ -12,6 +11,7 @@ from placeto.reports.page.others import (
     run_again,
     sensitivity,
 )
+from placeto.simulation.scaled import scaled_problem
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.reports.page.choosing import placement_of
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from placeto.measurement import Effort, Measurement, Runnable, Runtime
 from placeto.measurement.trace import read_trace
-from placeto.placers.measured.candidate import Candidate, noise
-from placeto.placers.measured.correction import Observed, kernel_seconds
+from placeto.measurement.trials.candidate import Candidate, noise
+from placeto.measurement.trials.correction import Observed, kernel_seconds
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
 from placeto.support.errors import PlacetoError

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeto.measurement.trace import Trace
-from placeto.placers.scaled import scaled_problem
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
+from placeto.simulation.scaled import scaled_problem
 from placeto.support.arrays import Floats, Ints
 
 # As many observations as what is known of a type is worth to one of its ops, and what is known of

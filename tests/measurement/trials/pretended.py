@@ -6,7 +6,7 @@ import numpy as np
 
 from placeto import PlacementProblem, step_times
 from placeto.measurement import Measurement
-from placeto.placers.scaled import scaled_problem
+from placeto.simulation.scaled import scaled_problem
 
 
 class Pretended:
@@ -20,6 +20,7 @@ class Pretended:
     """
 
     def __init__(self, problem, seed=0, *, disturbed=0.4, drift=0.05, ends=None):
+        self.cluster = problem.cluster
         rng = np.random.default_rng(seed)
         types, type_of = np.unique(np.array(problem.graph.op_types), return_inverse=True)
         self.factors = rng.lognormal(0, 0.4, len(types))[type_of] * rng.lognormal(

@@ -5,9 +5,9 @@ import pytest
 
 from placeto import PlacementProblem, load_cluster, load_graph, step_times
 from placeto.measurement.trace import read_trace
-from placeto.placers.measured.correction import Observed, correct, kernel_seconds, op_factors
+from placeto.measurement.trials.correction import Observed, correct, kernel_seconds, op_factors
 from tests.builders import make_cluster, make_graph, make_problem
-from tests.placers.measured.pretended import Pretended
+from tests.measurement.trials.pretended import Pretended
 
 
 def test_factors_are_shrunk_towards_the_type_and_the_type_towards_all():

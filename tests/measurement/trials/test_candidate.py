@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from placeto.measurement import Measurement
-from placeto.placers.measured.bench import Bench
-from placeto.placers.measured.candidate import Candidate, differ, noise
+from placeto.measurement.trials.bench import Bench
+from placeto.measurement.trials.candidate import Candidate, differ, noise
 from tests.builders import make_cluster, make_graph, make_problem
 
 
