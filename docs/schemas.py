@@ -8,6 +8,7 @@ from msgspec.json import schema
 from placeto.cluster import ClusterDocument
 from placeto.graph import GraphDocument
 from placeto.models.stored import PolicyDocument
+from placeto.placement.pipeline_plan import PipelinePlan
 from placeto.placement.placement import PlacementDocument
 from placeto.support.files import write_bytes
 
@@ -16,6 +17,7 @@ KINDS = {
     "graph": GraphDocument,
     "cluster": ClusterDocument,
     "placement": PlacementDocument,
+    "pipeline": PipelinePlan,
     "policy": PolicyDocument,
 }
 

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     )
     from placeto.extraction.networkx_graph import from_networkx, to_networkx
     from placeto.graph import ComputationGraph, load_graph, save_graph
+    from placeto.integrations.pipelining import pipeline_stages
     from placeto.placement import Placement, load_placement
     from placeto.placement.module_devices import device_map
+    from placeto.placement.pipeline_plan import PipelinePlan, load_pipeline
     from placeto.placers import place
+    from placeto.placers.pipeline import plan_pipeline
     from placeto.problem import PlacementProblem
     from placeto.simulation import Schedule, simulate, step_times
     from placeto.support.errors import PlacetoError
@@ -40,9 +43,12 @@ _HOMES = {
     ),
     "extraction.networkx_graph": ("from_networkx", "to_networkx"),
     "graph": ("ComputationGraph", "load_graph", "save_graph"),
+    "integrations.pipelining": ("pipeline_stages",),
     "placement": ("Placement", "load_placement"),
     "placement.module_devices": ("device_map",),
+    "placement.pipeline_plan": ("PipelinePlan", "load_pipeline"),
     "placers": ("place",),
+    "placers.pipeline": ("plan_pipeline",),
     "problem": ("PlacementProblem",),
     "simulation": ("Schedule", "simulate", "step_times"),
     "support.errors": ("PlacetoError",),
@@ -55,6 +61,7 @@ __all__ = [
     "Device",
     "EndCost",
     "Link",
+    "PipelinePlan",
     "Placement",
     "PlacementProblem",
     "PlacetoError",
@@ -63,8 +70,11 @@ __all__ = [
     "from_networkx",
     "load_cluster",
     "load_graph",
+    "load_pipeline",
     "load_placement",
+    "pipeline_stages",
     "place",
+    "plan_pipeline",
     "save_cluster",
     "save_graph",
     "simulate",

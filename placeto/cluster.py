@@ -43,6 +43,7 @@ class Device:
         tensorflow: TensorFlow's name of the device, for real runs.
         cores: how many cores its process is pinned to in real runs, for each of its devices; None
             for all that there are.
+        torch: PyTorch's name of the device, such as `cuda:0`, where it is not `name`.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Device:
     launch_overhead_seconds: float = 0.0
     tensorflow: str | None = None
     cores: int | None = None
+    torch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -284,6 +286,7 @@ class DeviceDocument(Document, forbid_unknown_fields=True):
     launch_overhead_seconds: Quantity = field(name="launch_overhead", default=0)
     tensorflow: str | None = None
     cores: Annotated[int, Meta(ge=1)] | None = None
+    torch: str | None = None
 
 
 class LinkDocument(Document, forbid_unknown_fields=True):

@@ -1,10 +1,11 @@
 """`placeto place`."""
 
 import math
+import re
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -25,17 +26,19 @@ from placeto.cli.arguments import (
 from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.cli.sources import check_graph_file, extracted, is_source, saved, tried
-from placeto.cluster import load_cluster
-from placeto.graph import load_graph
+from placeto.cluster import Cluster, load_cluster
+from placeto.graph import ComputationGraph, load_graph
 from placeto.measurement import Runnable, Runtime, RuntimeSettings, find_runnable
 from placeto.models.agents import find_agent
 from placeto.models.stored import read_policy
 from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
+from placeto.placement.pipeline_plan import PipelinePlan, PipelineSchedule
 from placeto.placement.placed_graph import ORDERED, UNORDERED
 from placeto.placers import place
 from placeto.placers.measured import LEAST_RUNS, place_measured
 from placeto.placers.microbatches import best_of, is_open
+from placeto.placers.pipeline import plan_pipeline
 from placeto.placers.registry import find_placer, with_policy
 from placeto.problem import PlacementProblem
 from placeto.reports.microbatches import try_rows
@@ -60,6 +63,10 @@ from placeto.support.files import write_json
 from placeto.support.units import format_seconds
 
 RUNS = 20  # where `--measure` names no number
+_NOT_OF_PIPELINES = (
+    "method", "policy", "settings", "budget", "seed", "measure", "measure_seconds", "report",
+    "grouping", "pin", "order", "objective",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +90,12 @@ class Place(ProblemArguments):
         output: Placement file to write, .json or .json.gz.
         device_map: Map from the PyTorch modules of the graph to devices to write, .json, as
             Accelerate's dispatch_model takes it.
+        pipeline: Plan to write, .json, of a pipeline of a PyTorch module for
+            torch.distributed.pipelining: stages of whole modules along the forward pass, split
+            where the simulated step is fastest. The graph has microbatches.
+        schedule: With --pipeline: all microbatches forward, then all backward (gpipe), or 1f1b. By
+            default the faster one of those that fit in memory.
+        microbatches: With --pipeline: how many a source is extracted with, or the graph has.
         report: Page to write, .html, that explains the placement: a browser shows it, and it needs
             no network. Takes some seconds more, for other placers that it is compared with.
         measure: Run placements on the real devices, N runs at most (20 if no number is given), and
@@ -101,6 +114,9 @@ class Place(ProblemArguments):
     save_graph: File = None
     timeline: Timeline = None
     device_map: File = None
+    pipeline: File = None
+    schedule: PipelineSchedule | None = None
+    microbatches: Annotated[int | None, arg(metavar="M")] = None
     report: File = None
     measure: Annotated[tuple[int, ...] | None, arg(metavar="[N]")] = None
     measure_seconds: float = math.inf
@@ -109,6 +125,7 @@ class Place(ProblemArguments):
 
 def run(arguments: Place) -> int:
     """Finds, writes and prints the placement."""
+    arguments = _of_pipeline(arguments)
     method, settings = _method(arguments)
     output, timeline, device_map = arguments.output, arguments.timeline, arguments.device_map
     inputs = (arguments.graph, arguments.cluster)
@@ -116,14 +133,20 @@ def run(arguments: Place) -> int:
     for option, wanted in (("report", arguments.report), ("measure", arguments.measure)):
         if wanted is not None and arguments.objective != "step-time":
             raise PlacetoError(f"--{option} is about single steps; leave out --objective")
-    outputs = (output, timeline, device_map, arguments.report, arguments.save_graph)
+    files = {
+        "placement": output,
+        "timeline": timeline,
+        "device map": device_map,
+        "pipeline": arguments.pipeline,
+    }
+    outputs = (*files.values(), arguments.report, arguments.save_graph)
     check_outputs(*outputs, inputs=inputs)
     graph = None if is_source(arguments.graph) else load_graph(arguments.graph)
     cluster = load_cluster(arguments.cluster)
     if compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), raise_by_joins):
         note("compiling, once after an installation")
         compile_kernel()
-    tries, budget, seed = None, arguments.budget, arguments.seed
+    tries, plan, budget, seed = None, None, arguments.budget, arguments.seed
     if graph is None and is_open(arguments.graph):
         tries = tried(arguments.graph, arguments, cluster, method, budget / 2, seed, settings)
         budget = max(budget - tries.wall_seconds, budget / 2)
@@ -131,7 +154,8 @@ def run(arguments: Place) -> int:
     else:
         if graph is None:
             graph = saved(extracted(arguments.graph), arguments.save_graph)
-        problem = arguments.problem(graph, cluster)
+        plan = None if arguments.pipeline is None else _plan(arguments, graph, cluster)
+        problem = arguments.problem(graph, cluster) if plan is None else plan[1].problem
     if device_map is not None:
         check_device_map(problem)
     takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()
@@ -147,6 +171,8 @@ def run(arguments: Place) -> int:
     with progress(f"{method} on {graph.name}") as report:
         if tries is not None and interrupted:
             placement = replace(tries.best, interrupted=True)
+        elif plan is not None:
+            placement = plan[1]
         elif bench is None:
             placement = place(problem, method, budget, seed, report, settings)
             if tries is not None:
@@ -167,6 +193,8 @@ def run(arguments: Place) -> int:
         save_timeline(problem, simulate(problem, placement.devices), timeline)
     if device_map is not None:
         write_json(device_map, placement.device_map())
+    if plan is not None:
+        plan[0].save(str(arguments.pipeline))
     page = arguments.report
     if page is not None and not _write_report(arguments, placement, base, measured):
         page = None
@@ -180,14 +208,17 @@ def run(arguments: Place) -> int:
     if tries is not None:
         row["microbatches"] = try_rows(tries)
         row["microbatches_stopped"] = tries.stopped
-    files = {"output": output, "timeline": timeline, "device_map": device_map}
+    if plan is not None:
+        row["split_points"] = list(plan[0].split_points)
+    row |= {"output": output, "timeline": timeline, "device_map": device_map}
+    row |= {"pipeline_plan": arguments.pipeline, "report": page}
     tables = [
         placement_table(placement, base, None if found is None else measured),
         device_table(device_rows(placement)),
         *([candidates_table(measured)] if measured else []),
     ]
-    print_result(arguments.json, {**row, **files, "report": page}, tables)
-    for what, path in zip(("placement", "timeline", "device map"), files.values(), strict=True):
+    print_result(arguments.json, row, tables)
+    for what, path in files.items():
         if path is not None:
             note(f"the {what} is in {path}")
     warn_unless_feasible(placement)
@@ -203,6 +234,46 @@ def run(arguments: Place) -> int:
         note(f"none of the candidates can be run: {measured[0]['reason']}")
         return FAILED
     return 0
+
+
+def _of_pipeline(arguments: Place) -> Place:
+    """The arguments, of a source with as many microbatches as are asked for.
+
+    Raises:
+        PlacetoError: what has nothing to do with plans of pipelines, beside one; and the other way.
+    """
+    if arguments.pipeline is None:
+        for name in ("schedule", "microbatches"):
+            if getattr(arguments, name) is not None:
+                raise PlacetoError(f"--{name} goes with --pipeline FILE")
+        return arguments
+    for field in fields(arguments):
+        if field.name in _NOT_OF_PIPELINES and getattr(arguments, field.name) != field.default:
+            option = {"settings": "set"}.get(field.name, field.name.replace("_", "-"))
+            raise PlacetoError(
+                f"--{option} does not go with --pipeline, which splits a module into stages; leave "
+                "either out"
+            )
+    count, source = arguments.microbatches, arguments.graph
+    if count is not None and is_source(source):
+        if re.search(r"[?&]microbatches=", source):
+            raise PlacetoError(f"--microbatches {count}: {source} says how many, too")
+        joined = "&" if "?" in source else "?"
+        arguments = replace(arguments, graph=f"{source}{joined}microbatches={count}")
+    return arguments
+
+
+def _plan(
+    arguments: Place, graph: ComputationGraph, cluster: Cluster
+) -> tuple[PipelinePlan, Placement]:
+    """The plan of a pipeline, and the same as a placement."""
+    count = arguments.microbatches
+    if count is not None and count != graph.num_microbatches:
+        raise PlacetoError(
+            f"--microbatches {count}: graph {graph.name!r} has {graph.num_microbatches}; extract "
+            f"it with ?microbatches={count}"
+        )
+    return plan_pipeline(graph, cluster, arguments.schedule)
 
 
 def _method(arguments: Place) -> tuple[str, dict[str, object]]:

@@ -36,18 +36,23 @@ def balanced_stages(problem: PlacementProblem) -> Iterator[Ints]:
         raise NotApplicable(
             f"stages needs at most {_MOST_GROUPS:,} groups, and there are {problem.num_groups:,}"
         )
-    chains = [_Chain(problem, position) for position in layer_positions(problem)]
-    orders = list(islice(permutations(range(problem.num_devices)), _MOST_ORDERS))
+    chains = [Chain(problem, position) for position in layer_positions(problem)]
     for count, chain in product(range(1, problem.num_devices + 1), chains):
         found = []
-        for order in dict.fromkeys(order[:count] for order in orders):
+        for order in device_orders(problem, count):
             load, cuts = chain.cuts(order)
             found.append((load, order, cuts))
         _, order, cuts = min(found, key=lambda each: each[:2])
         yield chain.placed(np.concatenate([cuts[None], chain.near(cuts)]), order)
 
 
-class _Chain:
+def device_orders(problem: PlacementProblem, count: int) -> list[tuple[int, ...]]:
+    """Orders in which so many of the devices may take the stages, as far as these are few."""
+    orders = islice(permutations(range(problem.num_devices)), _MOST_ORDERS)
+    return list(dict.fromkeys(order[:count] for order in orders))
+
+
+class Chain:
     """Groups in a row, what they take on each device, and what crosses each cut of the row."""
 
     def __init__(self, problem: PlacementProblem, position: Ints) -> None:

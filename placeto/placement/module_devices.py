@@ -31,8 +31,8 @@ def device_map(
         problem: with a graph that `placeto extract` made of a PyTorch module.
         devices: (num_groups,) device of each group.
         names: PyTorch's names of the cluster's devices, such as `{"gpu0": "cuda:1"}`. Those left
-            out are called as in the cluster where that is as PyTorch calls them (`cuda:0`, `cpu`),
-            else by a GPU's number or `cpu`, as the cluster's `tensorflow` names say.
+            out are called as the cluster says: by their `torch` names, by their own where these are
+            PyTorch's (`cuda:0`, `cpu`), else by a GPU's number or `cpu`, as in `tensorflow` names.
 
     Returns:
         Path of a module -> device; "" is the whole model.
@@ -41,7 +41,7 @@ def device_map(
         PlacetoError: the graph is of no PyTorch module, a device has no name, two have the same,
             or a module is split between devices that must be whole.
     """
-    meta = _modules(problem.graph)
+    meta = modules_meta(problem.graph)
     known = torch_devices(problem.cluster, names)
     root = _tree(problem, meta, devices[problem.op_group].tolist())
     found = dict(_mapped(root, meta.get("together") == "modules", problem))
@@ -55,7 +55,7 @@ def check_device_map(problem: PlacementProblem) -> None:
     Raises:
         PlacetoError: the graph is of no PyTorch module, a device has no name, or two have the same.
     """
-    _modules(problem.graph)
+    modules_meta(problem.graph)
     cluster = problem.cluster
     _named(cluster, range(cluster.num_devices), torch_devices(cluster))
 
@@ -70,8 +70,8 @@ def _named(
         if name not in known:
             raise PlacetoError(
                 f"device {name!r} has no name in PyTorch; call it so in the cluster file (cuda:0, "
-                "cpu), give it a `tensorflow` name such as /device:GPU:0, or call "
-                f"device_map(…, names={{{name!r}: 'cuda:0'}})"
+                "cpu), give it a `torch` name, or a `tensorflow` name such as /device:GPU:0, or "
+                f"call device_map(…, names={{{name!r}: 'cuda:0'}})"
             )
         named[number] = known[name]
     names = list(named.values())
@@ -88,13 +88,16 @@ def torch_devices(
 ) -> dict[str, TorchDevice]:
     """PyTorch's names of a cluster's devices, of those that have one.
 
-    Those given, device -> name, come first (`PlacetoError` if there is no such device). Devices
-    with a name of PyTorch's keep it; other GPUs are numbered as in their `tensorflow` names.
+    Those given, device -> name, come first (`PlacetoError` if there is no such device), then what
+    the cluster says as `torch`. Devices with a name of PyTorch's keep it; other GPUs are numbered
+    as in their `tensorflow` names.
     """
     found: dict[str, TorchDevice] = {}
     for device in cluster.devices:
         local = _LOCAL.fullmatch(device.tensorflow or "")
-        if _TORCH.fullmatch(device.name):
+        if device.torch is not None:
+            found[device.name] = device.torch
+        elif _TORCH.fullmatch(device.name):
             found[device.name] = device.name
         elif local:
             found[device.name] = int(local[2]) if local[1].upper() == "GPU" else "cpu"
@@ -124,7 +127,7 @@ class _Module:
         return found
 
 
-def _modules(graph: ComputationGraph) -> Mapping[str, Any]:
+def modules_meta(graph: ComputationGraph) -> Mapping[str, Any]:
     """What a graph's meta says of modules.
 
     `modules` has the path of each op's module, None for none; `states` the names of the parameters

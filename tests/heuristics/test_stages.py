@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from placeto import PlacementProblem, load_cluster, load_graph, place, step_times
 from placeto.cluster import end_seconds
 from placeto.heuristics.layers import layer_positions
-from placeto.heuristics.stages import _Chain, balanced_stages
+from placeto.heuristics.stages import Chain, balanced_stages
 from placeto.placers import NotApplicable
 from placeto.zoo.synthetic import synthetic_graph
 from tests.builders import make_cluster, make_graph, make_problem
@@ -71,7 +71,7 @@ def test_nor_where_ends_cost_something(data):
 
 def check(problem):
     (position,) = layer_positions(problem)
-    chain = _Chain(problem, position)
+    chain = Chain(problem, position)
     assert sorted(position.tolist()) == [*range(problem.num_groups)]
     for order in permutations(range(problem.num_devices)):
         load, cuts = chain.cuts(order)

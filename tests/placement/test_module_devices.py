@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,12 @@ def test_a_placement_op_by_op_may_split_a_module() -> None:
     devices[problem.op_group[names.index("1/relu")]] = 1
     with pytest.raises(PlacetoError, match=r"module '1' .* has ops of its own"):
         device_map(problem, devices)
+
+
+def test_names_of_pytorch_in_a_cluster_file_go_before_tensorflows() -> None:
+    first, second = TWO.devices
+    found = replace(TWO, devices=(replace(first, torch="cuda:3"), second))
+    assert torch_devices(found) == {"first": "cuda:3", "second": "cpu"}
 
 
 def test_devices_that_are_called_as_pytorch_calls_them(language: ComputationGraph) -> None:

@@ -62,7 +62,7 @@ class Op:
 
 def list_ops(
     captured: Captured, names: Mapping[str, Sequence[str]], optimizer: str
-) -> tuple[list[Op], list[str]]:
+) -> tuple[list[Op], list[str], list[str]]:
     """The ops of a step in topological order.
 
     What a step does not need for its results, gradients and buffers is left out. A view of a whole
@@ -74,7 +74,8 @@ def list_ops(
         optimizer: of `OPTIMIZERS`; each parameter with a gradient gets one op that updates it.
 
     Returns:
-        The ops, and the types of those that compute in less than 32 bits.
+        The ops, the types of those that compute in less than 32 bits, and the paths of the modules
+        that are called once.
     """
     reader = _Reader(captured, names)
     for node in _needed(captured.graph):
@@ -96,7 +97,9 @@ def list_ops(
             param_bytes=kept * state.param_bytes,
         )
         reader.ops.append(update)
-    return reader.ops, sorted(reader.narrow)
+    calls = {call for node in captured.graph.nodes for call in _calls(node)}
+    once = {path for path, _ in calls if path} - {path for path, again in calls if again}
+    return reader.ops, sorted(reader.narrow), sorted(once)
 
 
 class _Reader:
@@ -176,9 +179,11 @@ class _Reader:
             forward = self.forward.get(node.meta.get("seq_nr", -1), name)
             name = f"{GRADIENTS}{forward}/{node.name}"
         elif backward:
-            # A sum of gradients has no forward op, and goes with the first that it sums up.
-            first = self.ops[inputs[0][0]] if inputs else Op(f"{GRADIENTS}loss/", "", "", None)
-            path, name = first.path, f"{first.forward_name}/{node.name}"
+            # A sum of gradients has no forward op, and goes with the last that it sums up: that of
+            # the first module that read the tensor, while others came back through those behind.
+            last = max((source for source, _ in inputs), default=None)
+            summed = Op(f"{GRADIENTS}loss/", "", "", None) if last is None else self.ops[last]
+            path, name = summed.path, f"{summed.forward_name}/{node.name}"
         return Op(
             name=name,
             type=work.op_type(node),
@@ -206,10 +211,22 @@ def _is_backward(node: fx.Node) -> bool:
 
 
 def _path(node: fx.Node) -> str | None:
+    return next((path for path, _ in reversed(_calls(node))), None)
+
+
+def _calls(node: fx.Node) -> list[tuple[str | None, bool]]:
+    """The modules that are being called at a node, outermost first.
+
+    Of each the path, None of what is around the model, and whether it was called before.
+    """
     stack: Mapping[str, Any] = (
         node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     )
-    path = next((str(path) for path, _ in reversed(list(stack.values()))), "")
-    # A second call of a module is marked: `layer@1`.
-    parts = [part.partition("@")[0] for part in path.split(".")]
-    return ".".join(parts[1:]) if parts[0] == "model" else None
+    found: list[tuple[str | None, bool]] = []
+    for path, _ in stack.values():
+        # A second call of a module is marked: `layer@1`.
+        parts = [part.partition("@") for part in str(path).split(".")]
+        names = [name for name, _, _ in parts]
+        inside = names[0] == "model"
+        found.append((".".join(names[1:]) if inside else None, any(mark for _, mark, _ in parts)))
+    return found

@@ -71,7 +71,7 @@ def extract_module(source: Source, say: Progress) -> Extraction:
         say("capturing it with torch.export and AOTAutograd")
         training = not options["inference"]
         captured = capture(call, mode, training=training, loss=options["loss"], where=where)
-    ops, narrow = list_ops(captured, names, options["optimizer"])
+    ops, narrow, once = list_ops(captured, names, options["optimizer"])
     if narrow:
         warnings.append(
             f"{', '.join(narrow)} compute in less than 32 bits, and are timed at the peak of 32"
@@ -104,6 +104,7 @@ def extract_module(source: Source, say: Progress) -> Extraction:
             "pytorch": {
                 "together": options["together"],
                 "modules": [op.path for op in ops],
+                "called_once": once,
                 "states": {
                     op.name: [name for name in names[op.name] if name in stored]
                     for op in ops

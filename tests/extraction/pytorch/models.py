@@ -1,5 +1,6 @@
 """Small PyTorch modules that the tests name as `tests.extraction.pytorch.models:function`."""
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -352,3 +353,12 @@ def copied() -> tuple[nn.Module, Tensor]:
     """Its layers are copies of one, as those of `nn.Transformer` are."""
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), torch.randn(2, 3, 8)
+
+
+def deep(batch: int = 64) -> tuple[nn.Module, Tensor]:
+    """Seven layers of different widths, in a row."""
+    widths = (256, 512, 1024, 512, 2048, 256, 1024, 128)
+    layers: list[nn.Module] = []
+    for before, after in pairwise(widths):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers[:-1]), torch.randn(batch, widths[0])

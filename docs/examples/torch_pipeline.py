@@ -1,0 +1,82 @@
+"""Trains a model in a pipeline as a plan says, one process a stage.
+
+placeto extract 'gpt.py:make?batch=16&microbatches=8&loss=crossentropy' -o gpt.json.gz
+placeto place gpt.json.gz --cluster my-box.yaml --pipeline plan.json
+torchrun --nproc-per-node 2 torch_pipeline.py plan.json                 # two CPUs, gloo
+torchrun --nproc-per-node 2 torch_pipeline.py plan.json --device cuda   # cuda:0 and cuda:1, nccl
+"""
+
+import argparse
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from gpt import make
+from torch import nn
+
+import placeto
+
+
+def loss_of(scores, text):
+    """The mean cross-entropy of each next word."""
+    return nn.functional.cross_entropy(scores.flatten(0, 1), text.flatten())
+
+
+def main():
+    """Runs some steps; with --check, compares the first one with the whole model's."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("plan")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--check", action="store_true")
+    wanted = parser.parse_args()
+    plan = placeto.load_pipeline(wanted.plan)
+    rank, stages = int(os.environ["RANK"]), len(plan.stages)
+    if int(os.environ["WORLD_SIZE"]) != stages:
+        raise SystemExit(f"the plan has {stages} stages: torchrun --nproc-per-node {stages} …")
+    device = torch.device("cpu")
+    if wanted.device == "cuda":
+        device = torch.device(plan.stages[rank].device)
+    dist.init_process_group("gloo" if device.type == "cpu" else "nccl")
+
+    torch.manual_seed(0)  # the same weights in all processes
+    model, text = make(batch=wanted.batch)
+    wanted_gradients = {}
+    if wanted.check:
+        whole = loss_of(model(text), text)
+        whole.backward()
+        wanted_gradients = {name: each.grad for name, each in model.named_parameters()}
+        model.zero_grad(set_to_none=True)
+
+    split = placeto.pipeline_stages(model, plan)
+    pipe = split.pipe(text.chunk(plan.microbatches)[0])
+    stage = pipe.build_stage(rank, device)
+    schedule = split.schedule(stage, plan.microbatches, loss_fn=loss_of)
+    optimizer = torch.optim.SGD(stage.submod.parameters(), lr=0.1, momentum=0.9)
+    text = text.to(device)
+    for step in range(wanted.steps):
+        began, losses = time.perf_counter(), []
+        optimizer.zero_grad(set_to_none=True)
+        inputs = (text,) if rank == 0 else ()
+        last = {"target": text, "losses": losses} if rank == stages - 1 else {}
+        schedule.step(*inputs, **last)
+        if wanted.check and step == 0:
+            for name, each in stage.submod.named_parameters():
+                torch.testing.assert_close(
+                    each.grad.cpu(), wanted_gradients.pop(name), rtol=1e-5, atol=1e-5
+                )
+            if losses:
+                mean = torch.stack(losses).mean().cpu()
+                torch.testing.assert_close(mean, whole.detach(), rtol=1e-5, atol=1e-5)
+            print(f"stage {rank}: as the whole model; others have {len(wanted_gradients)}")
+        optimizer.step()
+        if losses:
+            seconds = time.perf_counter() - began
+            print(f"step {step}: loss {torch.stack(losses).mean():.4f}, {1e3 * seconds:.0f} ms")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

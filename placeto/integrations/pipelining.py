@@ -1,0 +1,101 @@
+"""Pipeline plans for `torch.distributed.pipelining`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+from torch.distributed.pipelining import (
+    Pipe,
+    Schedule1F1B,
+    ScheduleGPipe,
+    SplitPoint,
+    pipeline,
+)
+
+from placeto.placement.pipeline_plan import PipelinePlan
+from placeto.support.errors import PlacetoError
+
+_SCHEDULES: dict[str, type[ScheduleGPipe | Schedule1F1B]] = {
+    "gpipe": ScheduleGPipe,
+    "1f1b": Schedule1F1B,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineStages:
+    """A module and where a plan splits it.
+
+    Attributes:
+        module: the whole one.
+        plan: the plan.
+    """
+
+    module: nn.Module
+    plan: PipelinePlan
+
+    @property
+    def split_spec(self) -> dict[str, SplitPoint]:
+        """What `torch.distributed.pipelining.pipeline` takes as its `split_spec`."""
+        return dict.fromkeys(self.plan.split_points, SplitPoint.BEGINNING)
+
+    @property
+    def schedule(self) -> type[ScheduleGPipe | Schedule1F1B]:
+        """The class of PyTorch's schedule; it takes a stage, `plan.microbatches`, and a loss."""
+        return _SCHEDULES[self.plan.schedule]
+
+    def pipe(self, *args: Any, **kwargs: Any) -> Pipe:
+        """The module, traced and split: its `build_stage` makes what a schedule runs.
+
+        Args:
+            args: what the module is called with for one microbatch.
+            kwargs: likewise.
+
+        Raises:
+            PlacetoError: PyTorch makes another number of stages: a module of a split point is
+                called more than once, or the module is another than the plan's.
+        """
+        pipe = pipeline(self.module, args, kwargs, self.split_spec)
+        wanted = len(self.plan.stages)
+        if pipe.num_stages != wanted:
+            raise PlacetoError(
+                f"the plan of {self.plan.graph!r} has {wanted} stages, split at "
+                f"{', '.join(self.plan.split_points)}, and PyTorch makes {pipe.num_stages}: is a "
+                "module of these called more than once?"
+            )
+        return pipe
+
+    def stage_module(self, number: int, *args: Any, **kwargs: Any) -> nn.Module:
+        """The module of one stage, for a `PipelineStage` made by hand.
+
+        Args:
+            number: of the stage, from 0.
+            args: what the whole module is called with for one microbatch.
+            kwargs: likewise.
+
+        Raises:
+            PlacetoError: there is no such stage; see `pipe`.
+        """
+        if not 0 <= number < len(self.plan.stages):
+            raise PlacetoError(
+                f"there is no stage {number}; stages go from 0 to {len(self.plan.stages) - 1}"
+            )
+        return self.pipe(*args, **kwargs).get_stage_module(number)
+
+
+def pipeline_stages(module: nn.Module, plan: PipelinePlan) -> PipelineStages:
+    """Splits a module as a plan says.
+
+    Args:
+        module: the one that the plan's graph was extracted from, or one of the same structure.
+        plan: what `placeto place --pipeline` wrote, read by `placeto.load_pipeline`.
+
+    Raises:
+        PlacetoError: the module has none of the plan's split points.
+    """
+    known = {path for path, _ in module.named_modules(remove_duplicate=False)}
+    for path in plan.split_points:
+        if path not in known:
+            raise PlacetoError(
+                f"the plan of {plan.graph!r} splits the module at {path!r}, which it does not have"
+            )
+    return PipelineStages(module, plan)

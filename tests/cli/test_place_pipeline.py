@@ -1,0 +1,49 @@
+"""`placeto place --pipeline`."""
+
+import pytest
+
+from placeto import load_graph, load_pipeline, save_graph
+from placeto.extraction import extract
+
+SOURCE = "tests.extraction.pytorch.models:deep"
+PLACE = ("--cluster", "k80x2", "--pipeline", "plan.json")
+
+
+def test_a_source_is_extracted_with_as_many_microbatches_and_planned(placeto):
+    files = ("--save-graph", "g.json.gz", "-o", "p.json", "--device-map", "map.json")
+    found = placeto("place", SOURCE, *PLACE, "--microbatches", 4, "--json", *files)
+    assert found.status == 0
+    row, plan = found.document, load_pipeline("plan.json")
+    assert load_graph("g.json.gz").num_microbatches == plan.microbatches == 4
+    assert (row["method"], row["pipeline_plan"]) == ("pipeline", "plan.json")
+    assert tuple(row["split_points"]) == plan.split_points
+    assert row["step_time"] == plan.step_time
+    assert row["single_device_step_time"] == plan.single_device_step_time
+    assert row["order"] == plan.schedule
+    argv = ("g.json.gz", "--cluster", "k80x2", "--placement", "p.json", "--json")
+    assert placeto("simulate", *argv).document["step_time"] == plan.step_time
+
+
+def test_what_is_said_to_a_person(placeto):
+    found = placeto("place", f"{SOURCE}?microbatches=2", *PLACE, "--schedule", "gpipe")
+    assert found.status == 0
+    assert "the pipeline is in plan.json" in found.err
+    assert load_pipeline("plan.json").schedule == "gpipe"
+
+
+@pytest.mark.parametrize(
+    ("argv", "complaint"),
+    [
+        (("fork.json", *PLACE), "graph 'by hand': does not say which modules"),
+        ((f"{SOURCE}?batch=8", *PLACE), "has one microbatch, of which no pipeline can be made"),
+        (("m.json.gz", *PLACE, "--microbatches", "8"), "has 2; extract it with ?microbatches=8"),
+        ((f"{SOURCE}?microbatches=2", *PLACE, "--microbatches", "4"), "says how many, too"),
+        (("m.json.gz", *PLACE, "--method", "auto"), "--method does not go with --pipeline"),
+        (("m.json.gz", *PLACE, "--set", "a=1"), "--set does not go with --pipeline"),
+        (("m.json.gz", "--cluster", "k80x2", "--schedule", "1f1b"), "--schedule goes with"),
+        (("m.json.gz", *PLACE, "-o", "plan.json"), "give every file its own name"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(placeto, argv, complaint):
+    save_graph(extract(f"{SOURCE}?microbatches=2").graph, "m.json.gz")
+    assert complaint in placeto("place", *argv).complaint
