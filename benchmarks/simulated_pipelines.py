@@ -2,8 +2,8 @@
 
 Training steps in one piece and as eight microbatches, on equal GPUs of one host and of several,
 launches of kernels and tensors included: what placers find, over the best of one device, which may
-have as many microbatches as are best for it. It takes half an hour, and goes on where it was
-stopped. `--quick` is one small step. Writes `results/simulated_pipelines.json` and `.md`.
+have as many microbatches as are best for it. It takes an hour, and goes on where it was stopped.
+`--quick` is one small step. Writes `results/simulated_pipelines.json` and `.md`.
 """
 
 import sys
@@ -29,6 +29,8 @@ SOURCES = {
     "mobilenet_v2": "keras:MobileNetV2?batch=64",
     "encoder": "benchmarks.models:encoder?width=512&heads=8&depth=6&length=128&batch=64",
     "language": "benchmarks.models:language?hidden=1024&words=10000&batch=256",
+    "rnnlm": "zoo:rnnlm",  # the papers'
+    "nmt": "zoo:nmt",
 }
 QUICK = {"encoder": "benchmarks.models:encoder?depth=2&batch=8"}
 CLUSTERS = ("k80x4", "v100x8-nvlink", "p3.8xlarge-2")

@@ -1,24 +1,16 @@
 """Pipeline plans for `torch.distributed.pipelining`."""
 
-from dataclasses import dataclass
-from typing import Any
+from __future__ import annotations
 
-from torch import nn
-from torch.distributed.pipelining import (
-    Pipe,
-    Schedule1F1B,
-    ScheduleGPipe,
-    SplitPoint,
-    pipeline,
-)
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from placeto.placement.pipeline_plan import PipelinePlan
 from placeto.support.errors import PlacetoError
 
-_SCHEDULES: dict[str, type[ScheduleGPipe | Schedule1F1B]] = {
-    "gpipe": ScheduleGPipe,
-    "1f1b": Schedule1F1B,
-}
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.distributed.pipelining import Pipe, Schedule1F1B, ScheduleGPipe, SplitPoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +28,16 @@ class PipelineStages:
     @property
     def split_spec(self) -> dict[str, SplitPoint]:
         """What `torch.distributed.pipelining.pipeline` takes as its `split_spec`."""
+        from torch.distributed.pipelining import SplitPoint
+
         return dict.fromkeys(self.plan.split_points, SplitPoint.BEGINNING)
 
     @property
     def schedule(self) -> type[ScheduleGPipe | Schedule1F1B]:
         """The class of PyTorch's schedule; it takes a stage, `plan.microbatches`, and a loss."""
-        return _SCHEDULES[self.plan.schedule]
+        from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
+
+        return ScheduleGPipe if self.plan.schedule == "gpipe" else Schedule1F1B
 
     def pipe(self, *args: Any, **kwargs: Any) -> Pipe:
         """The module, traced and split: its `build_stage` makes what a schedule runs.
@@ -54,6 +50,8 @@ class PipelineStages:
             PlacetoError: PyTorch makes another number of stages: a module of a split point is
                 called more than once, or the module is another than the plan's.
         """
+        from torch.distributed.pipelining import pipeline
+
         pipe = pipeline(self.module, args, kwargs, self.split_spec)
         wanted = len(self.plan.stages)
         if pipe.num_stages != wanted:

@@ -67,6 +67,7 @@ def test_json_says_all_that_the_design_promises(placeto):
         "output": None,
         "timeline": None,
         "device_map": None,
+        "pipeline_plan": None,
         "report": None,
     }
 

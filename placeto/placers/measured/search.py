@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from placeto.measurement.trials.bench import Bench
+from placeto.measurement.trials.bench import MOST_RUNS_OF_ONE, Bench
 from placeto.measurement.trials.candidate import Candidate, differ, noise
 from placeto.placement import Placement
 from placeto.placers.registry import place
@@ -111,7 +111,8 @@ def worth_running(
     models = (corrected, problem, costly(corrected))
     # Each model's own share of the fastest that ran: what is wrong for all is wrong for none.
     shares = np.stack([_shares(model, many, reference) for model in models])
-    least = 1 - noise(bench.candidates)
+    # Of as many runs as one may have, the median is as much surer as their root says.
+    least = 1 - noise(bench.candidates) / MOST_RUNS_OF_ONE**0.5
     picked: list[int] = []
 
     def pick(indices: Sequence[int], most: int, limit: Floats) -> None:
