@@ -255,6 +255,8 @@ def _of_pipeline(arguments: Place) -> Place:
                 "either out"
             )
     count, source = arguments.microbatches, arguments.graph
+    if is_source(source) and is_open(source):
+        raise PlacetoError(f"{source}: a plan needs a number of microbatches; give one for auto")
     if count is not None and is_source(source):
         if re.search(r"[?&]microbatches=", source):
             raise PlacetoError(f"--microbatches {count}: {source} says how many, too")

@@ -8,17 +8,16 @@ import numpy as np
 
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
-from placeto.heuristics.initial import single_devices
 from placeto.heuristics.stages import Chain, device_orders
 from placeto.objective import overflow
 from placeto.placement import Placement
 from placeto.placement.pipeline_plan import PipelinePlan, PipelineSchedule, plan_of, stage_units
+from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate, simulate_many
 from placeto.support.arrays import Ints
 
 SCHEDULES: tuple[PipelineSchedule, ...] = ("gpipe", "1f1b")
-_STARTS = 3  # balanced splits, the best by simulation, that are improved
 
 
 def plan_pipeline(
@@ -68,41 +67,32 @@ def plan_pipeline(
         evaluations=evaluations,
         wall_seconds=time.monotonic() - began,
     )
-    return plan_of(placement, order, units, _single(problem)), placement
+    single = place(problem, "single")
+    alone = single.step_time if single.feasible else None
+    return plan_of(placement, order, units, alone), placement
 
 
 def _fastest(problem: PlacementProblem) -> tuple[Ints, int]:
     """(num_groups,) devices of the best split into stages that was found, and evaluations."""
-    known: dict[bytes, tuple[float, float]] = {}
-
-    def worth(many: Ints) -> list[tuple[float, float]]:
-        """Of each bytes over the memory of all devices, and seconds; less is better."""
-        fresh = [each for each in many if each.tobytes() not in known]
-        if fresh:
-            outcomes = simulate_many(problem, np.stack(fresh))
-            over = overflow(problem, outcomes.peak_memory).tolist()
-            pairs = zip(over, outcomes.step_time.tolist(), strict=True)
-            known.update(zip((each.tobytes() for each in fresh), pairs, strict=True))
-        return [known[each.tobytes()] for each in many]
-
     chain = Chain(problem, np.arange(problem.num_groups))
     orders = [
         order
         for count in range(1, min(problem.num_devices, problem.num_groups) + 1)
         for order in device_orders(problem, count)
     ]
-    starts = np.concatenate([chain.placed(chain.cuts(order)[1][None], order) for order in orders])
-    starts = np.unique(starts, axis=0)
-    ranked = sorted(zip(worth(starts), range(len(starts)), strict=True))
-    ends = []
-    for least, number in ranked[:_STARTS]:
-        best, near = starts[number], _near(problem, starts[number])
-        while len(near) and min(found := worth(near)) < least:
-            least = min(found)
-            best = near[found.index(least)]
-            near = _near(problem, best)
-        ends.append((least, best))
-    return min(ends, key=lambda end: end[0])[1], len(known)
+    many = np.concatenate([chain.placed(chain.cuts(order)[1][None], order) for order in orders])
+    best, least, evaluations = many[0], (np.inf, np.inf), 0
+    while len(many):
+        outcomes = simulate_many(problem, many)
+        evaluations += len(many)
+        over = overflow(problem, outcomes.peak_memory).tolist()
+        worth = list(zip(over, outcomes.step_time.tolist(), strict=True))
+        if min(worth) >= least:
+            break
+        least = min(worth)
+        best = many[worth.index(least)]
+        many = _near(problem, best)
+    return best, evaluations
 
 
 def _near(problem: PlacementProblem, devices: Ints) -> Ints:
@@ -130,9 +120,3 @@ def _near(problem: PlacementProblem, devices: Ints) -> Ints:
         many.append(swap[devices])
     kept = [each for each in many if problem.allowed[np.arange(count), each].all()]
     return np.unique(np.array(kept, dtype=np.int64).reshape(-1, count), axis=0)
-
-
-def _single(problem: PlacementProblem) -> float | None:
-    """Seconds on the best device alone; None if the step fits on none."""
-    outcomes = simulate_many(problem, single_devices(problem))
-    return min(outcomes.step_time[outcomes.feasible].tolist(), default=None)

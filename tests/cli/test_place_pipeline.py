@@ -38,6 +38,7 @@ def test_what_is_said_to_a_person(placeto):
         ((f"{SOURCE}?batch=8", *PLACE), "has one microbatch, of which no pipeline can be made"),
         (("m.json.gz", *PLACE, "--microbatches", "8"), "has 2; extract it with ?microbatches=8"),
         ((f"{SOURCE}?microbatches=2", *PLACE, "--microbatches", "4"), "says how many, too"),
+        ((f"{SOURCE}?microbatches=auto", *PLACE), "a plan needs a number of microbatches"),
         (("m.json.gz", *PLACE, "--method", "auto"), "--method does not go with --pipeline"),
         (("m.json.gz", *PLACE, "--set", "a=1"), "--set does not go with --pipeline"),
         (("m.json.gz", "--cluster", "k80x2", "--schedule", "1f1b"), "--schedule goes with"),
