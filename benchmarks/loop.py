@@ -23,9 +23,9 @@ from placeto.placers.measured import place_measured
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_json, write_json
 
-METHOD, SECONDS, RUNS = "auto", 10.0, 20
+METHOD, SECONDS, RUNS = "auto", 30.0, 20
 FASTEST = 4  # of the study's, that are run again
-EFFORT = Effort(warm_up=2, steps=11, patience_seconds=10.0)
+EFFORT = Effort(warm_up=2, steps=21, patience_seconds=10.0)
 KEPT, ALONE = "kept", "without runs"
 
 
@@ -71,19 +71,42 @@ def regret(row: dict[str, Any], name: str) -> float:
     return found[name] / min(better_single(row), *found.values()) - 1
 
 
+def judged_apart(row: dict[str, Any], name: str) -> float:
+    """The same, with the fastest chosen by every other turn and judged by the rest, in the mean.
+
+    The fastest of several is partly the luckiest; in turns that did not choose it, it is not.
+    """
+    turns = np.concatenate([row["beside"], list(row["samples"].values())])
+    turns = turns / np.mean(row["beside"], axis=0)
+    own = len(row["beside"]) + list(row["samples"]).index(name)
+    found = []
+    for half in (0, 1):
+        fastest = np.median(turns[:, half::2], axis=1).argmin()
+        others = np.median(turns[:, 1 - half :: 2], axis=1)
+        found.append(others[own] / others[fastest] - 1)
+    return float(np.mean(found))
+
+
+REGRETS = {
+    "regret": (regret, KEPT), "judged apart": (judged_apart, KEPT),
+    "without": (regret, ALONE), "without, apart": (judged_apart, ALONE),
+}  # fmt: skip
+
+
 def markdown(found: dict[str, Any]) -> str:
     """A row a step, and the means."""
     rows = []
     for name, row in found.items():
         each = ratios(row)
+        # fmt: off
         rows.append({
             "step": f"`{name}`", "runs": str(row["runs"]), "took": f"{row['seconds']:.0f} s",
             "better worker": f"{better_single(row):.2f}", "kept": f"{each[KEPT]:.2f}",
             "without runs": f"{each[ALONE]:.2f}", "fastest": f"{min(each.values()):.2f}",
-            "regret": f"{regret(row, KEPT):.1%}", "regret without": f"{regret(row, ALONE):.1%}",
-        })  # fmt: skip
-    means = {label: np.mean([regret(row, name) for row in found.values()])
-             for label, name in (("regret", KEPT), ("regret without", ALONE))}  # fmt: skip
+        } | {label: f"{of(row, each):.1%}" for label, (of, each) in REGRETS.items()})
+        # fmt: on
+    means = {label: np.mean([of(row, each) for row in found.values()])
+             for label, (of, each) in REGRETS.items()}  # fmt: skip
     blank = dict.fromkeys(rows[0], "")
     rows.append(blank | {"step": "mean"} | {key: f"{value:.1%}" for key, value in means.items()})
     return table_of(rows)

@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": "a table of placers on the same problem",
     "simulate": "step time, memory and timeline of a placement",
     "measure": "step time of a placement that is run for real",
+    "detect": "the devices of this machine, as a cluster file",
     "calibrate": "op times and channels of real devices",
     "train": "train a policy",
     "evaluate": "what a trained policy is worth on other graphs",

@@ -1,7 +1,6 @@
 """`placeto calibrate`."""
 
 from dataclasses import asdict, dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +8,11 @@ from tyro.conf import UseAppendAction, arg
 
 from placeto.cli.arguments import Json, RealCluster
 from placeto.cli.output import check_outputs, note, print_result, progress
-from placeto.cluster import load_cluster
-from placeto.graph import load_graph
+from placeto.cli.sources import extracting
+from placeto.cluster import load_cluster, save_cluster
+from placeto.extraction.source import parse_source
+from placeto.extraction.user_code import is_function, is_pytorch
+from placeto.graph import load_graph, save_graph
 from placeto.measurement import Effort, find_runnable
 from placeto.measurement.calibration import (
     calibrate,
@@ -18,7 +20,8 @@ from placeto.measurement.calibration import (
     file_names,
     save_calibration,
 )
-from placeto.reports.tables import calibration_tables
+from placeto.reports.rows import channel_rows
+from placeto.reports.tables import calibration_tables, torch_calibration_tables
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 
@@ -30,10 +33,16 @@ PATIENCE_SECONDS = 5.0  # what is measured is to be worth more than one run of a
 class Calibrate:
     """Measures what a simulation has to know of real devices and of graphs on them.
 
-    Writes CLUSTER-calibrated.yaml, and GRAPH.json.gz with op times of its devices' kinds.
+    Writes CLUSTER-calibrated.yaml, and GRAPH.json.gz with op times of its devices' kinds. With
+    --torch these are of a PyTorch module, for `placeto place --pipeline` and device maps.
 
     Attributes:
         graph: A bundled graph (see `placeto list`) or a graph file; can be given several times.
+        torch: A PyTorch module in a graph's place, such as net.py:make?batch=16&microbatches=8; the
+            cluster is by default what `placeto detect` finds.
+        device: Of --torch, the only device whose op times are measured, such as cuda:0; by default
+            the first of each kind.
+        threads: Of --torch, how many threads a process has on the CPU; torchrun gives it one.
         output: Folder for the files.
         warm_up: Steps of each graph on each device before those that count.
         steps: Steps that count.
@@ -43,7 +52,10 @@ class Calibrate:
             before; only graphs are measured.
     """
 
-    cluster: RealCluster
+    cluster: RealCluster | None = None
+    torch: Annotated[str | None, arg(metavar="FILE.py:FUNCTION")] = None
+    device: str | None = None
+    threads: int | None = None
     graph: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GRAPH")]]
     output: Annotated[str, arg(aliases=["-o"], metavar="DIR")]
     warm_up: int = Effort.warm_up
@@ -56,6 +68,13 @@ class Calibrate:
 
 def run(arguments: Calibrate) -> int:
     """Measures, writes the files, and prints what was found."""
+    if arguments.torch is not None:
+        return _torch(arguments, arguments.torch)
+    for option, value in {"--device": arguments.device, "--threads": arguments.threads}.items():
+        if value is not None:
+            raise PlacetoError(f"calibrate: {option} goes with --torch FILE.py:FUNCTION")
+    if arguments.cluster is None:
+        raise PlacetoError("calibrate: no cluster; name one, such as --cluster local-2")
     if not arguments.graph:
         raise PlacetoError("calibrate: no graph; name at least one, such as --graph inception_v3")
     if arguments.traces < 1:
@@ -105,18 +124,7 @@ def run(arguments: Calibrate) -> int:
             {"device": device.name, "kind": device.kind, **asdict(launches[device.kind])}
             for device in cluster.devices
         ],
-        "channels": [
-            {
-                "channel": channel.name,
-                "bandwidth": channel.bandwidth,
-                "latency_seconds": channel.latency_seconds,
-                "overhead_seconds": channel.overhead_seconds,
-                "send": [asdict(cost) for cost in channel.send],
-                "receive": [asdict(cost) for cost in channel.receive],
-                "error": error,
-            }
-            for channel, error in zip_longest(cluster.channels, calibration.errors)
-        ],
+        "channels": channel_rows(cluster, calibration.errors),
         "graphs": calibration.checks,
         "files": [str(path) for path in paths],
     }
@@ -130,4 +138,63 @@ def run(arguments: Calibrate) -> int:
                 f"of its kind equal?"
             )
     note(f"the cluster is in {paths[0]}, graphs are in {', '.join(map(str, paths[1:]))}")
+    return 0
+
+
+def _torch(arguments: Calibrate, text: str) -> int:
+    """Measures a PyTorch module's ops, and transfers between the devices that it may be on."""
+    if arguments.graph:
+        raise PlacetoError("calibrate: --torch goes without --graph: it makes the graph")
+    if arguments.threads is not None and arguments.threads < 1:
+        raise PlacetoError(f"threads is {arguments.threads}, expected a number from 1")
+    source, folder = parse_source(text), Path(arguments.output)
+    if not is_function(source) or not is_pytorch(source):
+        raise PlacetoError(
+            f"{text}: is no function of a module that imports torch; give net.py:make or "
+            "package.module:make"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise PlacetoError(f"{folder}: cannot be written: not a folder")
+    from placeto.extraction.pytorch.source import trace_module
+    from placeto.measurement.pytorch.calibrate import calibrate_torch
+    from placeto.measurement.pytorch.detect import detect_cluster
+
+    if arguments.cluster is None:
+        cluster = detect_cluster("detected")
+    else:
+        cluster = load_cluster(arguments.cluster)
+    names = file_names(calibrated_name(cluster), [source.target])
+    check_outputs(*(str(folder / name) for name in (names if folder.is_dir() else [""])))
+    with extracting(f"calibrating {cluster.name}", interval_seconds=0) as report:
+        found = calibrate_torch(
+            trace_module(source, report),
+            cluster,
+            report,
+            arguments.device,
+            arguments.threads or 1,
+            keep_channels=arguments.keep_channels,
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PlacetoError(f"{folder}: cannot be written: {error.strerror}") from error
+    paths = [folder / name for name in names]
+    save_graph(found.graph, paths[1])
+    save_cluster(found.cluster, paths[0])
+    document = {
+        "cluster": found.cluster.name,
+        "source": found.cluster.source,
+        "channels": channel_rows(found.cluster, found.errors),
+        "graph": found.graph.name,
+        "checks": [asdict(check) for check in found.checks],
+        "files": [str(path) for path in paths],
+    }
+    print_result(arguments.json, document, torch_calibration_tables(found))
+    for check in found.checks:
+        if check.not_measured:
+            note(
+                f"warning: {check.not_measured} ops have no kernel on {check.device}: they take as "
+                "long by their bytes as the others do"
+            )
+    note(f"the cluster is in {paths[0]}, the graph is in {paths[1]}")
     return 0

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, TypedDict
 
 import numpy as np
 
 from placeto.bounds import infeasibility, lower_bound
+from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.measurement import Measurement
 from placeto.placement import Placement
@@ -30,6 +32,18 @@ class MeasurementRow(TypedDict):
     pace: float | None
     samples: list[float]
     examples_per_second: float | None
+
+
+class ChannelRow(TypedDict):
+    """What was measured of a channel; see `channel_rows`."""
+
+    channel: str
+    bandwidth: float
+    latency_seconds: float
+    overhead_seconds: float
+    send: list[dict[str, float]]
+    receive: list[dict[str, float]]
+    error: float | None
 
 
 class CandidateRow(MeasurementRow):
@@ -129,6 +143,22 @@ class Baseline:
         if self.infeasibility is None and math.isinf(placement.lower_bound):
             return f"no placement fits in memory: {placement.method} has ruled out every one"
         return self.infeasibility
+
+
+def channel_rows(cluster: Cluster, errors: Sequence[float]) -> list[ChannelRow]:
+    """A calibrated cluster's channels; errors are how far each is off its fit, none if kept."""
+    return [
+        {
+            "channel": channel.name,
+            "bandwidth": channel.bandwidth,
+            "latency_seconds": channel.latency_seconds,
+            "overhead_seconds": channel.overhead_seconds,
+            "send": [asdict(cost) for cost in channel.send],
+            "receive": [asdict(cost) for cost in channel.receive],
+            "error": error,
+        }
+        for channel, error in zip_longest(cluster.channels, errors)
+    ]
 
 
 def baseline(problem: PlacementProblem) -> Baseline:

@@ -42,6 +42,7 @@ from placeto.zoo.families import FAMILIES, SIZE
 
 if TYPE_CHECKING:
     from placeto.measurement.calibration import Calibration
+    from placeto.measurement.pytorch.calibrate import TorchCalibration
 
 _RATE = "ex/s"  # examples a second; short, so that tables of placers stay narrow
 _OBJECTIVES = {"step-time": "step time", "throughput": "a microbatch"}
@@ -241,20 +242,6 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
         took = calibration.launches[device.kind]
         overheads = map(format_time, (took.op_overhead, took.step_overhead))
         devices.add_row(device.name, device.kind, *overheads)
-    channels = _table(
-        "",
-        ["channel", "bandwidth", "latency", "overhead", "off by", "send", "receive"],
-        left=("channel",),
-        caption=f"Send, receive: what a tensor of {format_bytes(_SIZE)} costs the devices.",
-    )
-    for channel, error in zip(cluster.channels, calibration.errors, strict=False):
-        times = map(format_time, (channel.latency_seconds, channel.overhead_seconds))
-        bandwidth = f"{format_bytes(channel.bandwidth)}/s"
-        ends = [
-            format_time(end_seconds(costs, _SIZE)) if costs else "-"
-            for costs in (channel.send, channel.receive)
-        ]
-        channels.add_row(channel.name, bandwidth, *times, format_share(error), *ends)
     graphs = _table(
         "",
         ["all ops of", "on", "step", "stretch", "predicted", "again"],
@@ -270,7 +257,53 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
             format_time(check["predicted"]),
             format_time(check["again"]),
         )
-    return [devices, *([channels] if calibration.errors else []), graphs]
+    return [devices, *_channel_tables(cluster, calibration.errors), graphs]
+
+
+def torch_calibration_tables(calibration: "TorchCalibration") -> list[Table]:
+    """What was measured of a PyTorch module's devices: channels if any were, and steps."""
+    columns = ["device", "kind", "step", "predicted", "ops not measured"]
+    steps = _table(
+        "",
+        columns,
+        left=("device", "kind"),
+        caption="Step: all microbatches on the device alone.",
+    )
+    for check in calibration.checks:
+        times = map(format_time, (check.measured, check.predicted))
+        steps.add_row(check.device, check.kind, *times, str(check.not_measured))
+    return [*_channel_tables(calibration.cluster, calibration.errors), steps]
+
+
+def _channel_tables(cluster: Cluster, errors: Sequence[float]) -> list[Table]:
+    """The channels that were measured; none if none were."""
+    if not errors:
+        return []
+    channels = _table(
+        "",
+        ["channel", "bandwidth", "latency", "overhead", "off by", "send", "receive"],
+        left=("channel",),
+        caption=f"Send, receive: what a tensor of {format_bytes(_SIZE)} costs the devices.",
+    )
+    for channel, error in zip(cluster.channels, errors, strict=True):
+        times = map(format_time, (channel.latency_seconds, channel.overhead_seconds))
+        bandwidth = f"{format_bytes(channel.bandwidth)}/s"
+        ends = [
+            format_time(end_seconds(costs, _SIZE)) if costs else "-"
+            for costs in (channel.send, channel.receive)
+        ]
+        channels.add_row(channel.name, bandwidth, *times, format_share(error), *ends)
+    return [channels]
+
+
+def detected_table(cluster: Cluster) -> Table:
+    """The devices of a machine, and how fast the fastest channel out of each is."""
+    table = _table("", ["device", "kind", "memory", "to others"], left=("device", "kind"))
+    for device in cluster.devices:
+        ways = [each.bandwidth for each in cluster.channels if device.name in each.sources]
+        fastest = f"{format_bytes(max(ways))}/s" if ways else "-"
+        table.add_row(device.name, device.kind, format_bytes(device.memory_bytes), fastest)
+    return table
 
 
 def device_table(rows: Sequence[DeviceRow]) -> Table:

@@ -136,7 +136,9 @@ def _element(hint: Any) -> np.dtype[Any]:
     if get_origin(hint) is Annotated:
         kind: np.dtype[Any] = hint.__metadata__[0]
         return kind
-    return np.dtype(get_args(get_args(hint)[1])[0])
+    # `NDArray[…]` of numpy before 2.5 is an array of any shape and a dtype, since then itself.
+    *_, last = get_args(hint)
+    return np.dtype((*get_args(last), last)[0])
 
 
 _HINTS = get_type_hints(State, include_extras=True).values()

@@ -22,5 +22,18 @@ def test_regret_by_hand():
 
 def test_a_row_a_step_and_the_means():
     page = loop.markdown({"one": ROW, "two": ROW}).splitlines()
-    assert page[2] == "| `one` | 7 | 61 s | 0.95 | 0.50 | 1.00 | 0.40 | 25.0% | 150.0% |"
-    assert page[-1] == "| mean |  |  |  |  |  |  | 25.0% | 150.0% |"
+    assert (
+        page[2]
+        == "| `one` | 7 | 61 s | 0.95 | 0.50 | 1.00 | 0.40 | 25.0% | 25.0% | 150.0% | 150.0% |"
+    )
+    assert page[-1] == "| mean |  |  |  |  |  |  | 25.0% | 25.0% | 150.0% | 150.0% |"
+
+
+def test_the_fastest_is_judged_by_turns_that_did_not_choose_it():
+    beside = [[20.0] * 4, [20.0] * 4]
+    lucky = {"kept": [10.0, 10.0, 10.0, 10.0], "etf": [8.0, 12.0, 8.0, 12.0]}
+    row = ROW | {"beside": beside, "samples": lucky}
+    assert loop.regret(row, "kept") == 0
+    # Even turns choose the second, which takes 12 in the odd ones; these choose what is kept.
+    assert loop.judged_apart(row, "kept") == pytest.approx((10 / 12 - 1) / 2)
+    assert loop.judged_apart(row, "etf") == pytest.approx((12 / 12 - 1 + 8 / 10 - 1) / 2)

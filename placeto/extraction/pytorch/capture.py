@@ -32,6 +32,7 @@ class Captured:
             placeholder or None.
         sources: (kind, name) of each placeholder: `parameter`, `buffer`, `constant` or `input`; a
             name as in the module's `state_dict`.
+        first_given: the number of the first placeholder that the module is called with.
         buffers: buffer that the step changes -> the node of what it becomes.
         gradients: parameter -> the node that computes its gradient; none for inference.
         loss: the node of the loss; none for inference.
@@ -39,6 +40,7 @@ class Captured:
 
     graph: fx.Graph
     sources: tuple[tuple[str, str], ...]
+    first_given: int
     buffers: Mapping[str, fx.Node]
     gradients: Mapping[str, fx.Node]
     loss: fx.Node | None
@@ -70,13 +72,14 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
     try:
         with mode, without_noise(), torch.set_grad_enabled(training):
             if training:
-                targets = _targets(call.module(*call.args, **call.kwargs), loss, where)
-            (graph, changed), sources = _exported(call, targets, training)
+                targets = loss_targets(call.module(*call.args, **call.kwargs), loss, where)
+            joint, sources, first_given = _exported(call, targets, training)
     except RuntimeError as error:
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise PlacetoError(
             f"{where}: torch.export cannot capture the module: {line}{raised_at(error)}"
         ) from error
+    graph, changed = joint
     for node in graph.nodes:
         made = node.meta.get("val")
         if isinstance(made, torch.Tensor) and made.layout != torch.strided:
@@ -96,16 +99,18 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
         if sources[index][0] == BUFFER
     }
     if not training:
-        return Captured(graph, tuple(sources), buffers, {}, None)
+        return Captured(graph, tuple(sources), first_given, buffers, {}, None)
     gradients = {
         name: gradient
         for (kind, name), gradient in zip(sources, results[-len(sources) :], strict=True)
         if kind == PARAMETER and gradient is not None
     }
-    return Captured(graph, tuple(sources), buffers, gradients, results[-len(sources) - 1])
+    return Captured(
+        graph, tuple(sources), first_given, buffers, gradients, results[-len(sources) - 1]
+    )
 
 
-def _targets(outputs: Any, choice: str, where: str) -> list[Tensor | None]:
+def loss_targets(outputs: Any, choice: str, where: str) -> list[Tensor | None]:
     """What each output is compared with: class numbers, a tensor like it, or None for a loss."""
     import torch
 
@@ -149,7 +154,8 @@ def _loss_inputs(outputs: Any) -> list[Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
 
 
-def _total_loss(outputs: Any, targets: list[Tensor | None]) -> Tensor:
+def total_loss(outputs: Any, targets: list[Tensor | None]) -> Tensor:
+    """The sum of the losses of a module's outputs, beside `loss_targets` of them."""
     from torch.nn import functional
 
     parts = []
@@ -165,8 +171,8 @@ def _total_loss(outputs: Any, targets: list[Tensor | None]) -> Tensor:
 
 def _exported(
     call: Call, targets: list[Tensor | None], training: bool
-) -> tuple[tuple[fx.Graph, list[int]], list[tuple[str, str]]]:
-    """What `_joint` makes of a call, and the sources of the placeholders."""
+) -> tuple[tuple[fx.Graph, list[int]], list[tuple[str, str]], int]:
+    """What `_joint` makes of a call, the sources of the placeholders, and the first one given."""
     import torch
 
     class Step(torch.nn.Module):
@@ -182,7 +188,7 @@ def _exported(
             outputs = self.model(*args, **kwargs)
             if not training:
                 return outputs
-            loss = _total_loss(outputs, targets)
+            loss = total_loss(outputs, targets)
             return loss / call.microbatches if call.microbatches > 1 else loss
 
     args = (call.args, call.kwargs, targets)
@@ -190,9 +196,11 @@ def _exported(
     leaves = iter(torch.utils._pytree.tree_leaves(args))
     arguments: list[Any] = []
     sources: list[tuple[str, str]] = []
+    first_given = None
     for spec in exported.graph_signature.input_specs:
         kind = _KINDS.get(spec.kind.name, INPUT)
         if kind == INPUT:
+            first_given = len(sources) if first_given is None else first_given
             arguments.append(next(leaves))
             if any(arguments[-1] is each for each in call.undivided):
                 kind = CONSTANT
@@ -210,7 +218,8 @@ def _exported(
         return torch.fx.Interpreter(exported.graph_module).run(*given)
 
     tensors = [each for each in arguments if isinstance(each, torch.Tensor)]
-    return _joint(run, tensors, training), sources
+    first_given = len(sources) if first_given is None else first_given
+    return _joint(run, tensors, training), sources, first_given
 
 
 def _joint(

@@ -7,6 +7,7 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,17 @@ def make_call(
     return Call(module, given if isinstance(given, tuple) else (given,)), said
 
 
-def divided(call: Call, microbatches: int, mode: FakeTensorMode, where: str) -> Call:
+def real_call(make: Callable[[], Any], inputs: str, microbatches: int, where: str) -> Call:
+    """The call of one microbatch, with data; see `make_call` and `divided`."""
+    made = make()
+    module, *rest = made if isinstance(made, tuple) else (made,)
+    given = rest[0] if rest else _of_shapes(inputs, contextlib.nullcontext(), where)
+    args, kwargs = ((), given) if isinstance(given, dict) else (given, {})
+    call = Call(module, args if isinstance(args, tuple) else (args,), kwargs)
+    return divided(call, microbatches, contextlib.nullcontext(), where)
+
+
+def divided(call: Call, microbatches: int, mode: AbstractContextManager[Any], where: str) -> Call:
     """The call of one of several microbatches.
 
     The first dimension of the first input is the batch, and so is that of every other input where
@@ -151,7 +162,7 @@ def divided(call: Call, microbatches: int, mode: FakeTensorMode, where: str) -> 
     return Call(call.module, args, kwargs, microbatches, whole)
 
 
-def _of_shapes(inputs: str, mode: FakeTensorMode, where: str) -> tuple[Tensor, ...]:
+def _of_shapes(inputs: str, mode: AbstractContextManager[Any], where: str) -> tuple[Tensor, ...]:
     import torch
 
     tensors = []

@@ -17,7 +17,8 @@ def repeated(ops: Sequence[Op], count: int) -> tuple[list[Op], list[int]]:
 
     Parameters and constants are there once. A buffer that the step changes, such as the mean that
     batch normalization keeps, is read as the microbatch before left it. As PyTorch's `backward`
-    does, each microbatch but the first adds its gradient of each parameter to the sum so far.
+    does, each microbatch but the first adds its gradient of each parameter to that of the first, in
+    place: that one stays until the update, and what adds to it yields nothing that takes memory.
 
     Args:
         ops: of one microbatch, in topological order.
@@ -31,7 +32,8 @@ def repeated(ops: Sequence[Op], count: int) -> tuple[list[Op], list[int]]:
     origin: list[int] = []
     numbers: dict[int, int] = {}  # by number in `ops`, of the microbatch at hand
     state: dict[tuple[int, int], tuple[int, int]] = {}  # what buffers have become
-    sums: dict[int, tuple[int, int]] = {}  # by parameter
+    # By parameter: the gradient of the first microbatch, and what added to it last.
+    sums: dict[int, tuple[tuple[int, int], ...]] = {}
 
     def add(op: Op, number: int) -> int:
         made.append(op)
@@ -63,7 +65,7 @@ def repeated(ops: Sequence[Op], count: int) -> tuple[list[Op], list[int]]:
                 first[number] = numbers[number]
         for (parameter, _), gradient in (op.inputs for op in updates):
             if microbatch == 0:
-                sums[parameter] = read(gradient)
+                sums[parameter] = (read(gradient),)
                 continue
             weight = ops[parameter]
             total = Op(
@@ -71,19 +73,18 @@ def repeated(ops: Sequence[Op], count: int) -> tuple[list[Op], list[int]]:
                 type="add",
                 phase=BACKWARD,
                 path=weight.path,
-                inputs=(sums[parameter], read(gradient)),
-                output_bytes=weight.output_bytes,
+                inputs=(*sums[parameter], read(gradient)),
                 moved_bytes=3 * weight.output_bytes[0],
                 microbatch=microbatch,
             )
-            sums[parameter] = add(total, parameter), 0
+            sums[parameter] = (sums[parameter][0], (add(total, parameter), 0))
         state |= {
             (number, 0): read(op.becomes) for number, op in enumerate(ops) if op.becomes is not None
         }
     for number, op in enumerate(ops):
         if op.phase == UPDATE:
             weight_read, _ = op.inputs
-            add(replace(op, inputs=(read(weight_read), sums[weight_read[0]])), number)
+            add(replace(op, inputs=(read(weight_read), *sums[weight_read[0]])), number)
     return made, origin
 
 

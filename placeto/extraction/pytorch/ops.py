@@ -60,9 +60,24 @@ class Op:
         return self.name.rpartition("/")[0]
 
 
-def list_ops(
-    captured: Captured, names: Mapping[str, Sequence[str]], optimizer: str
-) -> tuple[list[Op], list[str], list[str]]:
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The ops of a step in topological order.
+
+    Attributes:
+        ops: each one.
+        nodes: of each op the node that it is; None for the update of a parameter.
+        narrow: types of those that compute in less than 32 bits.
+        called_once: paths of the modules that are.
+    """
+
+    ops: list[Op]
+    nodes: list[fx.Node | None]
+    narrow: list[str]
+    called_once: list[str]
+
+
+def list_ops(captured: Captured, names: Mapping[str, Sequence[str]], optimizer: str) -> Listed:
     """The ops of a step in topological order.
 
     What a step does not need for its results, gradients and buffers is left out. A view of a whole
@@ -72,10 +87,6 @@ def list_ops(
         captured: the graph.
         names: parameter or buffer -> every name that it has in the module, the first one its own.
         optimizer: of `OPTIMIZERS`; each parameter with a gradient gets one op that updates it.
-
-    Returns:
-        The ops, the types of those that compute in less than 32 bits, and the paths of the modules
-        that are called once.
     """
     reader = _Reader(captured, names)
     for node in _needed(captured.graph):
@@ -99,7 +110,9 @@ def list_ops(
         reader.ops.append(update)
     calls = {call for node in captured.graph.nodes for call in _calls(node)}
     once = {path for path, _ in calls if path} - {path for path, again in calls if again}
-    return reader.ops, sorted(reader.narrow), sorted(once)
+    node_of = {number: node for node, number in reversed(reader.number.items())}
+    nodes = [node_of.get(number) for number in range(len(reader.ops))]
+    return Listed(reader.ops, nodes, sorted(reader.narrow), sorted(once))
 
 
 class _Reader:

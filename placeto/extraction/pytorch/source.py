@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from placeto.extraction.device_kinds import ROOFLINE, cost_meta, roofline
-from placeto.extraction.pytorch.capture import capture
-from placeto.extraction.pytorch.inputs import divided, make_call
+from placeto.extraction.pytorch.capture import Captured, capture
+from placeto.extraction.pytorch.inputs import Call, divided, make_call
 from placeto.extraction.pytorch.microbatches import columns, repeated
 from placeto.extraction.pytorch.modules import colocation_keys
-from placeto.extraction.pytorch.ops import OPTIMIZERS, STATE, Op, list_ops
+from placeto.extraction.pytorch.ops import OPTIMIZERS, STATE, Listed, Op, list_ops
 from placeto.extraction.result import Extraction, batch_meta, tensor_columns
 from placeto.extraction.source import Source
 from placeto.extraction.user_code import running, user_function
@@ -36,6 +37,35 @@ STEP_OPTIONS: dict[str, Any] = {
 _TOGETHER = ("modules", "parameters")
 
 
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A module's step of one microbatch, and what is known of it.
+
+    Attributes:
+        source: where it comes from.
+        make: the user's function, with its options filled in.
+        options: those of `STEP_OPTIONS`.
+        own: the function's own.
+        call: the module, and what it is called with for one microbatch; without data.
+        captured: the step as ATen ops.
+        listed: the ops of a graph.
+        names: parameter or buffer -> every name that it has in the module, its own first.
+        keys: (num_ops,) what shares a device.
+        warnings: for the user.
+    """
+
+    source: Source
+    make: Callable[[], Any]
+    options: Mapping[str, Any]
+    own: Mapping[str, Any]
+    call: Call
+    captured: Captured
+    listed: Listed
+    names: Mapping[str, Sequence[str]]
+    keys: Ints
+    warnings: Sequence[str]
+
+
 def extract_module(source: Source, say: Progress) -> Extraction:
     """The step that trains the module which a function returns, or its inference.
 
@@ -51,7 +81,13 @@ def extract_module(source: Source, say: Progress) -> Extraction:
         PlacetoError: unknown options, something else returned, a module that torch cannot export, a
             batch that cannot be divided.
     """
-    import torch
+    graph, _ = graph_of(trace_module(source, say))
+    say(f"{graph.num_ops} ops, {graph.num_edges} edges")
+    return Extraction(graph, None)
+
+
+def trace_module(source: Source, say: Progress) -> Traced:
+    """Captures the step of a source; see `extract_module`."""
     from torch._subclasses import FakeTensorMode
     from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -63,30 +99,42 @@ def extract_module(source: Source, say: Progress) -> Extraction:
                 f"{where}: {key}={options[key]} is unknown; expected {' or '.join(known)}"
             )
     mode = FakeTensorMode(allow_non_fake_inputs=True)
+    training = not options["inference"]
     with running(source):
         call, warnings = make_call(make, options["inputs"], mode, where)
         call = divided(call, options["microbatches"], mode, where)
         names, owners = _names(call.module)
-        stored = call.module.state_dict()
         say("capturing it with torch.export and AOTAutograd")
-        training = not options["inference"]
         captured = capture(call, mode, training=training, loss=options["loss"], where=where)
-    ops, narrow, once = list_ops(captured, names, options["optimizer"])
-    if narrow:
+    listed = list_ops(captured, names, options["optimizer"])
+    if listed.narrow:
         warnings.append(
-            f"{', '.join(narrow)} compute in less than 32 bits, and are timed at the peak of 32"
+            f"{', '.join(listed.narrow)} compute in less than 32 bits, and are timed at the peak "
+            "of 32"
         )
-    paths = [path for path, _ in call.module.named_modules(remove_duplicate=False)]
-    keys = colocation_keys(ops, owners, paths, whole=options["together"] == "modules")
-    if call.microbatches > 1:
-        if training and any(isinstance(part, _BatchNorm) for part in call.module.modules()):
-            warnings.append(BY_MICROBATCH)
-        ops, origin = repeated(ops, call.microbatches)
+    parts = dict(call.module.named_modules(remove_duplicate=False))
+    normalized = any(isinstance(part, _BatchNorm) for part in parts.values())
+    if call.microbatches > 1 and training and normalized:
+        warnings.append(BY_MICROBATCH)
+    whole = options["together"] == "modules"
+    keys = colocation_keys(listed.ops, owners, list(parts), whole=whole)
+    return Traced(source, make, options, own, call, captured, listed, names, keys, warnings)
+
+
+def graph_of(traced: Traced) -> tuple[ComputationGraph, list[int]]:
+    """The graph of a whole step, and of which of the traced ops each op is, see `repeated`."""
+    import torch
+
+    ops, keys, microbatches = traced.listed.ops, traced.keys, traced.call.microbatches
+    origin = list(range(len(ops)))
+    if microbatches > 1:
+        ops, origin = repeated(ops, microbatches)
         keys = keys[origin]
     types = [op.type for op in ops]
     flops = np.array([op.flops for op in ops])
+    stored = traced.call.module.state_dict()
     graph = ComputationGraph(
-        name=source.target,
+        name=traced.source.target,
         op_names=[op.name for op in ops],
         op_types=types,
         op_seconds=roofline(flops, np.array([op.moved_bytes for op in ops])),
@@ -94,28 +142,27 @@ def extract_module(source: Source, say: Progress) -> Extraction:
         param_bytes=np.array([op.param_bytes for op in ops]),
         flops=flops,
         colocation=keys,
-        **(columns(ops) if call.microbatches > 1 else {}),
+        **(columns(ops) if microbatches > 1 else {}),
         meta={
-            "source": where,
-            **batch_meta(own.get("batch")),
+            "source": traced.source.text,
+            **batch_meta(traced.own.get("batch")),
             "kind": "vision" if "convolution" in types else "sequence",
             "versions": {"torch": torch.__version__},
             "costs": cost_meta(f"{ROOFLINE} matrix products, convolutions and attention"),
             "pytorch": {
-                "together": options["together"],
+                "together": traced.options["together"],
                 "modules": [op.path for op in ops],
-                "called_once": once,
+                "called_once": traced.listed.called_once,
                 "states": {
-                    op.name: [name for name in names[op.name] if name in stored]
+                    op.name: [name for name in traced.names[op.name] if name in stored]
                     for op in ops
                     if op.phase in STATE
                 },
             },
-            "warnings": warnings,
+            "warnings": list(traced.warnings),
         },
     )
-    say(f"{graph.num_ops} ops, {graph.num_edges} edges")
-    return Extraction(graph, None)
+    return graph, origin
 
 
 def _names(module: nn.Module) -> tuple[dict[str, list[str]], dict[str, list[str]]]:

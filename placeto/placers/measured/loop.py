@@ -64,8 +64,8 @@ def place_measured(
     what slows the machine down slows both, and their ratio counts. A round corrects the costs by
     all runs so far, searches with them, runs the fastest placements that were found and differ, and
     one that some model believes in and others do not; then once more those that may be the fastest.
-    It is over when nothing is predicted to be faster by more than the noise, and nothing undecided
-    is left.
+    It is over when no run is expected to gain more than the noise, as far as predictions can be
+    believed by what ran, and nothing undecided is left.
 
     A placement that fails costs a run, or two where a process died.
 
@@ -111,7 +111,7 @@ def place_measured(
             # What is fresh must leave runs to tell the fastest apart.
             fresh = fresh[: max(bench.left - AGAIN_A_ROUND, 1)]
             if not fresh and not bench.undecided():
-                bench.stopped = "nothing is predicted to be faster by more than the noise"
+                bench.stopped = "no run is expected to gain more than the noise"
             if bench.stopped:
                 break
             for candidate in fresh:

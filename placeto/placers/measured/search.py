@@ -22,6 +22,8 @@ RUNS_A_ROUND = NEW_A_ROUND + AGAIN_A_ROUND
 COSTLY = 1.5  # factor of all that transfers cost, of a model that may be right
 FIRST_SHARE = 0.5  # of the seconds, for the first search
 COSTLY_SHARE = 0.3  # of the first search's, where transfers are costly
+# How far off predictions are before anything ran, in logarithms, and how many runs that is worth.
+PRIOR_ERROR, PRIOR_RUNS = 0.05, 2
 
 
 @dataclass(eq=False)
@@ -96,10 +98,12 @@ class Search:
 def worth_running(
     search: Search, bench: Bench, corrected: PlacementProblem, *, first: bool
 ) -> list[Candidate]:
-    """Those found and not yet run that may be faster than the fastest that ran.
+    """Those found and not yet run of which a run is expected to gain more than the noise.
 
-    The first round takes the fastest whatever is predicted: nothing that was measured says yet
-    that the predictions can be believed.
+    Predictions are off by as much as those of what ran were, so that one that is no faster than the
+    fastest by the costs may well be when it is run: what counts is the expected improvement (Jones,
+    Schonlau & Welch 1998). The first round takes the fastest whatever is predicted: nothing that
+    was measured says yet that the predictions can be believed.
     """
     problem, best = bench.problem, bench.best
     tried = [each.devices for each in bench.candidates]
@@ -107,24 +111,28 @@ def worth_running(
     if not pool:
         return []
     many = np.stack([each.devices for each in pool])
-    reference = best.devices if best else many[0]
     models = (corrected, problem, costly(corrected))
-    # Each model's own share of the fastest that ran: what is wrong for all is wrong for none.
-    shares = np.stack([_shares(model, many, reference) for model in models])
+    if best is None:
+        shares, errors = np.stack([step_times(model, many) for model in models]), np.zeros(3)
+    else:
+        predicted = [_shares(model, many, bench, best) for model in models]
+        shares = np.stack([share for share, _ in predicted])
+        errors = np.array([error for _, error in predicted])
     # Of as many runs as one may have, the median is as much surer as their root says.
-    least = 1 - noise(bench.candidates) / MOST_RUNS_OF_ONE**0.5
+    least = noise(bench.candidates) / MOST_RUNS_OF_ONE**0.5
     picked: list[int] = []
 
-    def pick(indices: Sequence[int], most: int, limit: Floats) -> None:
+    def pick(indices: Sequence[int], most: int, gains: Floats) -> None:
         for index in indices:
             others = [many[other] for other in picked]
-            hopeful = len(picked) < most and (first or limit[index] < least)
+            hopeful = len(picked) < most and (first or gains[index] > least)
             if hopeful and differ(problem, many[index], others):
                 picked.append(index)
 
-    pick(np.argsort(shares[0], kind="stable").tolist(), NEW_A_ROUND - 1, shares[0])
+    gains = np.stack([_gain(*each) for each in zip(shares, errors, strict=True)])
+    pick(np.argsort(shares[0], kind="stable").tolist(), NEW_A_ROUND - 1, gains[0])
     spread = np.log(shares.max(axis=0) / shares.min(axis=0))
-    pick(np.argsort(-spread, kind="stable").tolist(), len(picked) + 1, shares.min(axis=0))
+    pick(np.argsort(-spread, kind="stable").tolist(), len(picked) + 1, gains.max(axis=0))
     return [pool[index] for index in picked]
 
 
@@ -133,6 +141,29 @@ def costly(problem: PlacementProblem) -> PlacementProblem:
     return scaled_problem(problem, bandwidth=1 / COSTLY, latency=COSTLY, ends=COSTLY)
 
 
-def _shares(problem: PlacementProblem, many: Ints, reference: Ints) -> Floats:
-    seconds = np.maximum(step_times(problem, np.concatenate([many, reference[None]])), 1e-12)
-    return np.asarray(seconds[:-1] / seconds[-1])
+def _shares(
+    problem: PlacementProblem, many: Ints, bench: Bench, best: Candidate
+) -> tuple[Floats, float]:
+    """What placements are expected to take, and how far off that may be.
+
+    Returns:
+        (n,) shares of what the fastest that ran takes, and the spread of their logarithms.
+    """
+    ran = [each for each in bench.candidates if each.ran]
+    # What has no transfers says nothing of how wrong a model is about them.
+    ran = [each for each in ran if each is not bench.reference] or ran
+    known = np.stack([each.devices for each in ran])
+    seconds = np.log(np.maximum(step_times(problem, np.concatenate([many, known])), 1e-12))
+    off = np.log([each.ratio for each in ran]) - seconds[len(many) :]
+    squares = float(np.sum((off - off.mean()) ** 2)) + PRIOR_RUNS * PRIOR_ERROR**2
+    error = (squares / (len(ran) - 1 + PRIOR_RUNS)) ** 0.5
+    return np.exp(seconds[: len(many)] + off.mean() - np.log(best.ratio)), error
+
+
+def _gain(shares: Floats, error: float) -> Floats:
+    """(n,) by how much, in logarithms, a run is expected to be faster than the fastest so far."""
+    from scipy.stats import norm
+
+    ahead = -np.log(shares)
+    sure = ahead / max(error, 1e-12)
+    return np.asarray(ahead * norm.cdf(sure) + error * norm.pdf(sure))

@@ -61,13 +61,13 @@ def test_each_microbatch_is_a_step_of_its_examples(
                 expected.add((source, target, size))
             elif number == 0:
                 state = target.removesuffix("/adam")
-                # Of three gradients the first two are added up, then the third; that is updated by.
+                # The first of three gradients stays: the others are added to it, in place.
                 sums = [f"microbatch{each}/accumulate/{state}" for each in (1, 2)]
-                expected |= {(scoped(source), sums[0], size), (sums[0], sums[1], size)}
+                expected |= {(scoped(source), reader, size) for reader in (*sums, target)}
                 expected |= {
                     (f"microbatch{each + 1}/{source}", sums[each], size) for each in (0, 1)
                 }
-                expected.add((sums[1], target, size))
+                expected |= {(sums[0], sums[1], 0), (sums[1], target, 0)}
         # The loss is a third of the mean.
         expected.add((scoped("loss/nll_loss_forward"), scoped("loss/div"), 4))
         expected.add((scoped("gradients/loss/div/div_1"), scoped(backward), 4))

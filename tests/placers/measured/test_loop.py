@@ -56,7 +56,7 @@ def test_little_is_lost_in_20_runs_on_a_disturbed_machine(problem, seed):
 def test_it_ends_before_its_runs_where_nothing_is_to_be_gained(problem):
     workers = Pretended(problem, 1, disturbed=0, drift=0)
     measured = loop(problem, workers, method="single")
-    assert measured.stopped == "nothing is predicted to be faster by more than the noise"
+    assert measured.stopped == "no run is expected to gain more than the noise"
     assert len(workers.runs) == 1
     assert measured.kept.found_by == "single"
 

@@ -1,0 +1,1 @@
+"""Plans of PyTorch pipelines against all other splits, executed."""

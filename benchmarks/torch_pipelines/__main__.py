@@ -1,0 +1,164 @@
+"""Plans of PyTorch pipelines, executed: `python -m benchmarks.torch_pipelines`.
+
+Six models, two processes on the CPU, a core and a thread each, connected by `gloo`. `placeto
+calibrate --torch` measures a model's ops and the transfers; by that a plan is made. Then every
+split into two stages runs in turn with all others, and with one process, a step of each; and
+once more, for longer, the fastest few, the plan's, and the one with as many layers in each stage.
+It takes half an hour, and goes on where it was stopped. Writes `results/torch_pipelines.json` and
+`.md`; `--quick` runs one model and a few rounds.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.output import RESULTS, command_line, save, table_of
+from benchmarks.torch_pipelines.nets import MIDDLE, NETS, UNEVEN
+from placeto import PlacementProblem, load_cluster, load_graph, plan_pipeline, save_cluster
+from placeto.measurement.calibration.machine import machine
+from placeto.measurement.pytorch.detect import detect_cluster
+from placeto.placement.pipeline_plan import stage_units
+from placeto.simulation import step_times
+from placeto.support.errors import PlacetoError
+from placeto.support.files import read_json, write_json
+
+FOLDER = Path("build/torch-pipelines")
+MICROBATCHES = 8
+ALONE = {"one process, M = 1": 1, f"one process, M = {MICROBATCHES}": MICROBATCHES}
+ROUNDS, MORE_ROUNDS, FASTEST = 4, 21, 3
+# No memory goes back to the system between two steps, in any of the processes; see `facts` of
+# glibc's malloc in `placeto.measurement.tasks`.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(16 * 2**30),
+}  # fmt: skip
+
+
+def measure(net: str, folder: Path, rounds: int, more_rounds: int) -> dict[str, Any]:
+    """Calibrates a model, plans it, and runs all of its splits."""
+    box = folder / "box.yaml"
+    save_cluster(detect_cluster("box", processes=2), box)
+    source = f"benchmarks.torch_pipelines.nets:{net}?microbatches={MICROBATCHES}&loss=crossentropy"
+    own = folder / net
+    python("-m", "placeto", "calibrate", "--torch", source, "--cluster", str(box), "-o", str(own))
+    cluster, graph = load_cluster(own / "box-calibrated.yaml"), load_graph(own / f"{net}.json.gz")
+    plan, placement = plan_pipeline(graph, cluster)
+    units = stage_units(graph)
+    problem = PlacementProblem(graph, cluster, units.of_op, order=plan.schedule)
+    cuts = 1 + np.arange(len(units.starts))[:, None]
+    many = (np.arange(len(units.starts) + 1)[None] >= cuts).astype(np.int64)
+    predicted = dict(zip(units.starts, step_times(problem, many).tolist(), strict=True))
+    first = run(net, units.starts, plan.schedule, rounds, folder)
+    quickest = sorted(units.starts, key=lambda start: float(np.median(first[start])))
+    kept = dict.fromkeys([*quickest[:FASTEST], *plan.split_points, MIDDLE[net]])
+    return {
+        "schedule": plan.schedule, "plan": plan.split_points, "batch": graph.batch,
+        "single": plan.single_device_step_time, "predicted": predicted, "first": first,
+        "found_in": placement.wall_seconds,
+        "seconds": run(net, list(kept), plan.schedule, more_rounds, folder),
+    }  # fmt: skip
+
+
+def run(net: str, points: Any, schedule: str, rounds: int, folder: Path) -> dict[str, list[float]]:
+    """Seconds of each round's step, of one process and of each split point."""
+    given, output = folder / f"{net}-settings.json", folder / f"{net}-seconds.json"
+    how = {"schedule": schedule, "microbatches": MICROBATCHES}
+    splits = {point: {"point": point, **how} for point in points}
+    write_json(given, {
+        "net": net, "alone": ALONE, "splits": splits, "rounds": rounds, "output": str(output),
+    })  # fmt: skip
+    ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    python(*ranks, "-m", "benchmarks.torch_pipelines.rank", str(given))
+    found: dict[str, list[float]] = read_json(output)
+    return found
+
+
+def python(*arguments: str) -> None:
+    """Runs Python; what it says is kept to itself unless it fails."""
+    environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, env=environment
+    )
+    if done.returncode:
+        raise PlacetoError(f"{' '.join(arguments[:3])} failed: {done.stderr[-2000:]}")
+
+
+def figures(row: dict[str, Any], net: str) -> dict[str, float]:
+    """What a model's row says, ratios as medians over rounds.
+
+    `alone`, `even`, `plan` and `best` are seconds: of one process with the better number of
+    microbatches, of the split in the middle, of the plan, and of the fastest split.
+    """
+    seconds = {name: np.array(each) for name, each in row["seconds"].items()}
+    middle = {name: float(np.median(each)) for name, each in seconds.items()}
+    alone = min(ALONE, key=middle.__getitem__)
+    splits = [name for name in middle if name not in ALONE]
+    best = min(splits, key=middle.__getitem__)
+    plan = row["plan"][0] if row["plan"] else alone
+    predicted = row["predicted"][plan] if row["plan"] else row["single"]
+
+    def times_as_fast(one: str, other: str) -> float:
+        return float(np.median(seconds[other] / seconds[one]))
+
+    return {
+        "alone": middle[alone], "even": middle[MIDDLE[net]], "plan": middle[plan],
+        "best": middle[best], "over even": times_as_fast(plan, MIDDLE[net]),
+        "over alone": times_as_fast(plan, alone), "behind best": 1 / times_as_fast(plan, best) - 1,
+        "predicted": predicted, "error": predicted / middle[plan] - 1,
+    }  # fmt: skip
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """A row a model, and the means."""
+    every = {net: figures(row, net) for net, row in found.items()}
+    rows = []
+    for net, each in every.items():
+        milliseconds = {name: f"{1e3 * each[name]:.0f} ms" for name in ("alone", "even", "plan")}
+        rows.append({
+            "model": f"`{net}`", "one process": milliseconds["alone"],
+            "even": milliseconds["even"], "plan": milliseconds["plan"],
+            "split at": f"`{', '.join(found[net]['plan'])}`",
+            "best of all": f"{1e3 * each['best']:.0f} ms",
+            "behind best": f"{each['behind best']:.1%}",
+            "over even": f"{each['over even']:.2f}", "over one": f"{each['over alone']:.2f}",
+            "predicted": f"{1e3 * each['predicted']:.0f} ms", "off by": f"{each['error']:+.1%}",
+        })  # fmt: skip
+    uneven = [each["over even"] for net, each in every.items() if net in UNEVEN]
+    page = table_of(rows)
+    if uneven:
+        mean = float(np.exp(np.mean(np.log(uneven))))
+        error = float(np.mean([abs(each["error"]) for each in every.values()]))
+        page += (
+            f"\nOver an even split, uneven models, geometric mean: {mean:.2f}. "
+            f"Mean absolute error of the prediction: {error:.1%}.\n"
+        )
+    return page
+
+
+def main() -> None:
+    """Runs what was not run yet, and writes what there is."""
+    parser = command_line("torch_pipelines", "one model, few rounds; results into its folder")
+    parser.add_argument("--models", nargs="+", choices=NETS, help="only these")
+    wanted = parser.parse_args()
+    folder = FOLDER.with_name("torch-pipelines-quick") if wanted.quick else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / "measured.json"
+    found: dict[str, Any] = read_json(kept) if kept.exists() else {}
+    nets = wanted.models or (["widening_mlp"] if wanted.quick else list(NETS))
+    for net in nets:
+        if net not in found:
+            print(f"{net}: calibration, plan, runs", file=sys.stderr, flush=True)
+            found[net] = measure(net, folder, *((1, 3) if wanted.quick else (ROUNDS, MORE_ROUNDS)))
+            write_json(kept, found)
+    found = {net: found[net] for net in nets}
+    document = {"machine": machine(), "models": json.loads(json.dumps(found))}
+    save("torch_pipelines", document, markdown(found), folder if wanted.quick else RESULTS)
+
+
+if __name__ == "__main__":
+    main()

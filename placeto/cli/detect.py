@@ -1,0 +1,49 @@
+"""`placeto detect`."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from tyro.conf import arg
+
+from placeto.cli.arguments import Json
+from placeto.cli.output import check_outputs, note, print_result
+from placeto.cluster import save_cluster
+from placeto.reports.tables import detected_table
+from placeto.support.errors import PlacetoError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detect:
+    """Finds the devices of this machine that PyTorch computes on, and writes a cluster file.
+
+    Attributes:
+        output: Cluster file to write, .yaml.
+        name: What the cluster is called.
+        processes: How many processes share the CPU, on a machine without a GPU.
+    """
+
+    output: Annotated[str, arg(aliases=["-o"], metavar="FILE")]
+    name: str = "my-box"
+    processes: int = 1
+    json: Json = False
+
+
+def run(arguments: Detect) -> int:
+    """Finds them and writes the file."""
+    if not arguments.output.endswith((".yaml", ".yml")):
+        raise PlacetoError(f"{arguments.output}: a cluster file's name ends in .yaml")
+    check_outputs(arguments.output)
+    from placeto.measurement.pytorch.detect import detect_cluster
+
+    cluster = detect_cluster(arguments.name, arguments.processes)
+    save_cluster(cluster, arguments.output)
+    document = {
+        "cluster": cluster.name,
+        "source": cluster.source,
+        "devices": [asdict(device) for device in cluster.devices],
+        "channels": len(cluster.channels),
+        "output": arguments.output,
+    }
+    print_result(arguments.json, document, [detected_table(cluster)])
+    note(f"the cluster is in {arguments.output}; placeto calibrate --torch measures it")
+    return 0

@@ -1,0 +1,1 @@
+"""What is measured of PyTorch: the ops of a module's step, and transfers between devices."""

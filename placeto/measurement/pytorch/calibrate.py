@@ -1,0 +1,224 @@
+"""Measured costs for plans of PyTorch modules: op times of devices, channels between them."""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placeto.cluster import Cluster
+from placeto.extraction.pytorch.capture import PARAMETER
+from placeto.extraction.pytorch.source import Traced, graph_of
+from placeto.graph import ComputationGraph
+from placeto.heuristics.initial import single_devices
+from placeto.measurement.calibration.calibrate import calibrated_name
+from placeto.measurement.calibration.channels import fit_channels
+from placeto.measurement.calibration.ends import Ends
+from placeto.measurement.calibration.exchange import Sample
+from placeto.measurement.calibration.machine import machine
+from placeto.measurement.pytorch.op_times import OpTimes, time_ops
+from placeto.measurement.pytorch.transfers import Transfers, measure_transfers
+from placeto.placement.module_devices import torch_devices
+from placeto.problem import PlacementProblem
+from placeto.simulation import step_times
+from placeto.support.arrays import Floats
+from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress
+
+
+@dataclass(frozen=True)
+class TorchCheck:
+    """A step of all microbatches on one device.
+
+    Attributes:
+        kind: of the device, as calibrated.
+        device: its name in the cluster.
+        measured: seconds, as PyTorch ran it.
+        predicted: seconds, as simulated with the costs found.
+        not_measured: how many ops the device has no kernel for.
+    """
+
+    kind: str
+    device: str
+    measured: float
+    predicted: float
+    not_measured: int
+
+
+@dataclass(frozen=True)
+class TorchCalibration:
+    """What was measured.
+
+    Attributes:
+        cluster: with measured channels, and kinds that have columns in the graph.
+        graph: with a column of each measured kind.
+        errors: (num_channels,) median relative difference between samples and fit of a channel;
+            empty if channels were kept.
+        checks: one a measured kind.
+    """
+
+    cluster: Cluster
+    graph: ComputationGraph
+    errors: tuple[float, ...]
+    checks: tuple[TorchCheck, ...]
+
+
+def calibrate_torch(
+    traced: Traced,
+    cluster: Cluster,
+    progress: Progress,
+    device: str | None = None,
+    threads: int = 1,
+    *,
+    keep_channels: bool = False,
+) -> TorchCalibration:
+    """Times the ops of a module's step on a device of each kind, and transfers between devices.
+
+    Devices of one kind are taken to be equal: the first of them is measured. Kinds are called as
+    the cluster and they themselves are, `my-box-cpu`.
+
+    Args:
+        traced: the step.
+        cluster: whose devices PyTorch has names for.
+        progress: called with what is being done.
+        device: measure ops on this one alone, as the cluster or PyTorch calls it; of other kinds op
+            times stay what they are.
+        threads: of a CPU process; `torchrun` gives each one.
+        keep_channels: whether channels stay as the cluster has them.
+
+    Raises:
+        PlacetoError: a device without a name in PyTorch, or that is not there; no such device; a
+            channel with a path; the user's code raises something.
+    """
+    names = _torch_names(cluster)
+    wanted = _wanted(cluster, names, device)
+    graph, origin = graph_of(traced)
+    prefix = cluster.name.removesuffix("-calibrated") + "-"
+    times: dict[str, OpTimes] = {}
+    for kind, number in wanted.items():
+        progress(f"running {graph.name} op by op on {names[number]}")
+        times[kind] = time_ops(traced, names[number], threads)
+    kinds = {kind: prefix + kind.removeprefix(prefix) for kind in times}
+    channels, errors = cluster.channels, tuple[float, ...]()
+    if not keep_channels and channels:
+        found: dict[tuple[int, int], Transfers] = {}
+
+        def transfers(source: int, destination: int) -> Transfers:
+            if (pair := (source, destination)) not in found:
+                progress(f"sending from {names[source]} to {names[destination]}")
+                found[pair] = measure_transfers(names[source], names[destination])
+            return found[pair]
+
+        def sample(source: int, destination: int) -> tuple[Sample, ...]:
+            return transfers(source, destination).samples
+
+        def ends_of(source: int, destination: int) -> Ends | None:
+            return transfers(source, destination).ends
+
+        channels, errors = fit_channels(cluster, sample, ends_of)
+    devices = tuple(
+        replace(each, kind=kinds[each.kind], launch_overhead_seconds=times[each.kind].op_overhead)
+        if each.kind in kinds
+        else each
+        for each in cluster.devices
+    )
+    name = calibrated_name(cluster)
+    source = _source(cluster, errors, threads)
+    calibrated = replace(cluster, name=name, devices=devices, channels=channels, source=source)
+    columns = {kinds[kind]: _column(traced, origin, found) for kind, found in times.items()}
+    graph = _with_columns(graph, columns)
+    problem = PlacementProblem(graph, calibrated, "none")
+    predicted = step_times(problem, single_devices(problem))
+    checks = tuple(
+        TorchCheck(
+            kinds[kind],
+            cluster.devices[number].name,
+            times[kind].step_seconds,
+            float(predicted[number]),
+            int((~times[kind].measured).sum()),
+        )
+        for kind, number in wanted.items()
+    )
+    return TorchCalibration(calibrated, graph, errors, checks)
+
+
+def _torch_names(cluster: Cluster) -> list[str]:
+    """(num_devices,) what PyTorch calls each device."""
+    known = torch_devices(cluster)
+    for device in cluster.devices:
+        if device.name not in known:
+            raise PlacetoError(
+                f"cluster {cluster.name!r}: device {device.name!r} has no name in PyTorch; give it "
+                "a `torch` name, such as cuda:0 or cpu"
+            )
+    return [
+        f"cuda:{name}" if isinstance(name := known[device.name], int) else name
+        for device in cluster.devices
+    ]
+
+
+def _wanted(cluster: Cluster, names: list[str], device: str | None) -> dict[str, int]:
+    """Kind -> number of the device that is measured for it."""
+    import torch
+
+    first: dict[str, int] = {}
+    for number, each in enumerate(cluster.devices):
+        if device in (None, each.name, names[number]):
+            first.setdefault(each.kind, number)
+    if not first:
+        known = ", ".join(dict.fromkeys(names))
+        raise PlacetoError(
+            f"cluster {cluster.name!r}: there is no device {device!r}; devices: {known}"
+        )
+    for number in first.values():
+        try:
+            torch.zeros(1, device=names[number])
+        except (RuntimeError, AssertionError) as error:
+            line = str(error).strip().splitlines()[0]
+            raise PlacetoError(
+                f"cluster {cluster.name!r}: device {names[number]} is not here: {line}"
+            ) from error
+    return first
+
+
+def _column(traced: Traced, origin: list[int], times: OpTimes) -> Floats:
+    """(num_ops,) seconds of each op of the whole step."""
+    ops = traced.listed.ops
+    column = times.seconds[origin]
+    if traced.call.microbatches > 1:
+        # What adds up gradients is, in the graph, made of a parameter.
+        seen: set[int] = set()
+        for op, number in enumerate(origin):
+            if ops[number].phase == PARAMETER and number in seen:
+                column[op] = times.adding[number]
+            seen.add(number)
+    return column
+
+
+def _with_columns(graph: ComputationGraph, columns: Mapping[str, Floats]) -> ComputationGraph:
+    costs = dict(graph.meta["costs"])
+    measured = {
+        "source": f"{_measured_by()}; medians of ops that ran one after the other, as fast in the "
+        "sum as PyTorch's own step",
+        "machine": machine(),
+    }
+    costs["kinds"] = dict(costs["kinds"]) | dict.fromkeys(columns, measured)
+    return replace(
+        graph,
+        op_seconds=dict(graph.op_seconds) | dict(columns),
+        meta={**graph.meta, "costs": costs},
+    )
+
+
+def _source(cluster: Cluster, errors: tuple[float, ...], threads: int) -> str:
+    here = machine()
+    fit = f"; channels are {np.median(errors):.0%} off their fit" if errors else ""
+    before = "" if errors or not cluster.channels else f" Channels as before: {cluster.source}"
+    return (
+        f"{_measured_by()} on {here['processor']}, {here['cores']} cores, {threads} "
+        f"thread{'s' * (threads > 1)} a process{fit}. Memory is as the cluster was given.{before}"
+    )
+
+
+def _measured_by() -> str:
+    return f"Measured on {datetime.date.today().isoformat()} by placeto calibrate --torch"
