@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,29 +49,29 @@ def measure(net: str, folder: Path, rounds: int, more_rounds: int) -> dict[str, 
     python("-m", "placeto", "calibrate", "--torch", source, "--cluster", str(box), "-o", str(own))
     cluster, graph = load_cluster(own / "box-calibrated.yaml"), load_graph(own / f"{net}.json.gz")
     plan, placement = plan_pipeline(graph, cluster)
+    plan.save(own / "plan.json")
     units = stage_units(graph)
     problem = PlacementProblem(graph, cluster, units.of_op, order=plan.schedule)
     cuts = 1 + np.arange(len(units.starts))[:, None]
     many = (np.arange(len(units.starts) + 1)[None] >= cuts).astype(np.int64)
     predicted = dict(zip(units.starts, step_times(problem, many).tolist(), strict=True))
-    first = run(net, units.starts, plan.schedule, rounds, folder)
+    first = run(net, units.starts, rounds, folder)
     quickest = sorted(units.starts, key=lambda start: float(np.median(first[start])))
     kept = dict.fromkeys([*quickest[:FASTEST], *plan.split_points, MIDDLE[net]])
     return {
         "schedule": plan.schedule, "plan": plan.split_points, "batch": graph.batch,
         "single": plan.single_device_step_time, "predicted": predicted, "first": first,
         "found_in": placement.wall_seconds,
-        "seconds": run(net, list(kept), plan.schedule, more_rounds, folder),
+        "seconds": run(net, list(kept), more_rounds, folder),
     }  # fmt: skip
 
 
-def run(net: str, points: Any, schedule: str, rounds: int, folder: Path) -> dict[str, list[float]]:
+def run(net: str, points: Sequence[str], rounds: int, folder: Path) -> dict[str, list[float]]:
     """Seconds of each round's step, of one process and of each split point."""
     given, output = folder / f"{net}-settings.json", folder / f"{net}-seconds.json"
-    how = {"schedule": schedule, "microbatches": MICROBATCHES}
-    splits = {point: {"point": point, **how} for point in points}
     write_json(given, {
-        "net": net, "alone": ALONE, "splits": splits, "rounds": rounds, "output": str(output),
+        "net": net, "alone": ALONE, "plan": str(folder / net / "plan.json"), "points": points,
+        "rounds": rounds, "output": str(output),
     })  # fmt: skip
     ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     python(*ranks, "-m", "benchmarks.torch_pipelines.rank", str(given))

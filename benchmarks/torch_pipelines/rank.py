@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe, SplitPoint, pipeline
 
 from benchmarks.torch_pipelines.nets import NETS
-
-SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+from placeto import PipelinePlan, load_pipeline, pipeline_stages
+from placeto.placement.pipeline_plan import Stage
 
 
 def loss_of(scores: Tensor, wanted: Tensor) -> Tensor:
@@ -43,8 +43,12 @@ def main() -> None:
     steps: dict[str, Callable[[], Any]] = {}
     for name, count in settings["alone"].items():
         steps[name] = alone(model, inputs, wanted, count) if rank == 0 else (lambda: None)
-    for name, split in settings["splits"].items():
-        steps[name] = staged(model, inputs, wanted, rank, **split)
+    plan = load_pipeline(settings["plan"])
+    for point in settings["points"]:
+        split = msgspec.structs.replace(
+            plan, split_points=(point,), stages=(Stage("cpu", ()), Stage("cpu", ()))
+        )
+        steps[point] = staged(model, inputs, wanted, rank, split)
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(1 + settings["rounds"]):
         for name, step in steps.items():
@@ -74,25 +78,21 @@ def alone(model: nn.Module, inputs: Tensor, wanted: Tensor, count: int) -> Calla
 
 
 def staged(
-    model: nn.Module,
-    inputs: Tensor,
-    wanted: Tensor,
-    rank: int,
-    point: str,
-    schedule: str,
-    microbatches: int,
+    model: nn.Module, inputs: Tensor, wanted: Tensor, rank: int, plan: PipelinePlan
 ) -> Callable[[], Any]:
     """A step of a pipeline of two stages, of which this process has one."""
-    pipe = pipeline(model, (inputs.chunk(microbatches)[0],), None, {point: SplitPoint.BEGINNING})
+    split = pipeline_stages(model, plan)
+    pipe = split.pipe(inputs.chunk(plan.microbatches)[0])
     stage = pipe.build_stage(rank, torch.device("cpu"))
-    run = SCHEDULES[schedule](stage, microbatches, loss_fn=loss_of)
-    optimizer = torch.optim.SGD(stage.submod.parameters(), lr=1e-4, momentum=0.9)
-    step = partial(run.step, inputs) if rank == 0 else partial(run.step, target=wanted)
+    schedule = split.schedule(stage, plan.microbatches, loss_fn=loss_of)
+    parameters = list(stage.submod.parameters())
+    optimizer = torch.optim.SGD(parameters, lr=1e-4, momentum=0.9) if parameters else None
+    step = partial(schedule.step, inputs) if rank == 0 else partial(schedule.step, target=wanted)
 
     def whole() -> None:
-        stage.submod.zero_grad(set_to_none=True)
         step()
-        optimizer.step()
+        if optimizer is not None:
+            optimizer.step()
 
     return whole
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,10 @@ class PipelineStages:
         """
         from torch.distributed.pipelining import pipeline
 
-        pipe = pipeline(self.module, args, kwargs, self.split_spec)
+        # PyTorch takes parameters out of the module that it splits: of a copy, with the same ones.
+        tensors = [*self.module.parameters(), *self.module.buffers()]
+        copied = copy.deepcopy(self.module, {id(each): each for each in tensors})
+        pipe = pipeline(copied, args, kwargs, self.split_spec)
         wanted = len(self.plan.stages)
         if pipe.num_stages != wanted:
             raise PlacetoError(

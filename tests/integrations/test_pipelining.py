@@ -36,14 +36,18 @@ def test_the_modules_of_all_stages_are_the_whole_module():
     torch.manual_seed(0)
     module, image = models.mlp()
     expected = module(image)
-    found = image
+    stages, found = pipeline_stages(module, plan("1", "2")), image
+    inside = []
     for number in range(3):
-        stages = pipeline_stages(models.mlp()[0], plan("1", "2"))
-        stages.module.load_state_dict(module.state_dict())
-        found = stages.stage_module(number, image)(found)
+        stage = stages.stage_module(number, image)
+        inside += stage.parameters()
+        found = stage(found)
     torch.testing.assert_close(found, expected)
+    # The whole module keeps its parameters, and the stages have the same ones.
+    assert set(map(id, inside)) == set(map(id, module.parameters()))
+    torch.testing.assert_close(module(image), expected)
     with pytest.raises(PlacetoError, match="there is no stage 3; stages go from 0 to 2"):
-        pipeline_stages(module, plan("1", "2")).stage_module(3, image)
+        stages.stage_module(3, image)
 
 
 def test_one_stage_is_the_whole_module():
