@@ -24,9 +24,10 @@ from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.placement import Placement
 from placeto.placers import PLACERS, NotApplicable, place
+from placeto.placers.strategies import STRATEGIES, outlook, verdict
 from placeto.problem import PlacementProblem
-from placeto.reports.rows import Baseline, baseline, placement_row
-from placeto.reports.tables import compare_table
+from placeto.reports.rows import Baseline, baseline, outlook_row, placement_row
+from placeto.reports.tables import compare_table, outlook_table
 from placeto.simulation import save_timeline, simulate
 from placeto.support.errors import PlacetoError
 
@@ -38,6 +39,8 @@ class Compare(ProblemArguments):
     Attributes:
         graph: Bundled graphs (see `placeto list`) or graph files.
         methods: Placers with commas between them; by default all that apply to the cluster.
+        strategies: Of a PyTorch module, in placers' stead: single (one device), naive (layers on
+            several, one after the other), pipeline, data-parallel; or all. Says whether to split.
         budget: Seconds of search or training of each placement.
         seed: Where the placers' random numbers start.
         save: Folder for every placement (GRAPH.METHOD.json) and its timeline for
@@ -48,6 +51,7 @@ class Compare(ProblemArguments):
 
     graph: Positional[tuple[str, ...]]
     methods: Methods = None
+    strategies: Methods = None
     budget: float = 30.0
     seed: int = 0
     output: RowsFile = None
@@ -59,6 +63,8 @@ class Compare(ProblemArguments):
 
 def run(arguments: Compare) -> int:
     """Runs every placer on every graph; prints and writes what was found until Ctrl-C."""
+    if arguments.strategies is not None:
+        return _strategies(arguments, arguments.strategies)
     methods = parse_methods(arguments.methods, PLACERS)
     if not arguments.graph:
         raise PlacetoError("compare: no graph; name at least one, such as inception_v3")
@@ -181,3 +187,42 @@ def _applies(
         raise found
     note(f"{method} is left out: {found}")
     return False
+
+
+def _strategies(arguments: Compare, text: str) -> int:
+    """Compares strategies of running each graph, and says which one to take."""
+    usual = Compare(graph=(), cluster="")
+    for option in ("methods", "save", "workers", "ray_address", "pin", "order", "grouping"):
+        if getattr(arguments, option) != getattr(usual, option):
+            name = option.replace("_", "-")
+            raise PlacetoError(f"--{name} does not go with --strategies; leave it out")
+    names = [name.strip() for name in text.split(",")] if text != "all" else list(STRATEGIES)
+    for name in names:
+        if name not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise PlacetoError(f"there is no strategy {name!r}; strategies: {known}, or all")
+    if not arguments.graph:
+        raise PlacetoError("compare: no graph; name at least one, such as net.json.gz")
+    check_outputs(arguments.output, inputs=(*arguments.graph, arguments.cluster))
+    cluster = load_cluster(arguments.cluster)
+    rows, tables, verdicts = [], [], []
+    for graph in map(load_graph, dict.fromkeys(arguments.graph)):
+        found = []
+        for name in dict.fromkeys(names):
+            with progress(f"{name} of {graph.name}"):
+                try:
+                    found.append(outlook(graph, cluster, name))  # type: ignore[arg-type]
+                except NotApplicable as error:
+                    note(f"{name} is left out: {error}")
+        if not found:
+            continue
+        rows += [outlook_row(graph, cluster, each, found) for each in found]
+        tables.append(outlook_table(graph, cluster, found))
+        verdicts.append({"graph": graph.name, "verdict": verdict(found)})
+    if not rows:
+        raise PlacetoError("none of the strategies applies")
+    document = {"rows": rows, "verdicts": verdicts}
+    print_result(arguments.json, document, tables, arguments.output)
+    for each in verdicts:
+        note(f"{each['graph']}: {each['verdict']}")
+    return 0

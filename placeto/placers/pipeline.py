@@ -16,6 +16,7 @@ from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate, simulate_many
 from placeto.support.arrays import Ints
+from placeto.support.errors import NotApplicable
 
 SCHEDULES: tuple[PipelineSchedule, ...] = ("gpipe", "1f1b")
 
@@ -50,7 +51,7 @@ def plan_pipeline(
     found, evaluations = [], 0
     for order in orders:
         problem = replace(whole, order=order)
-        devices, tried = _fastest(problem)
+        devices, tried = best_stages(problem)
         evaluations += tried
         outcome = simulate(problem, devices)
         over = float(overflow(problem, outcome.peak_memory))
@@ -72,26 +73,38 @@ def plan_pipeline(
     return plan_of(placement, order, units, alone), placement
 
 
-def _fastest(problem: PlacementProblem) -> tuple[Ints, int]:
-    """(num_groups,) devices of the best split into stages that was found, and evaluations."""
+def best_stages(problem: PlacementProblem, least: int = 1) -> tuple[Ints, int]:
+    """The best split of a row of groups into contiguous stages that is found.
+
+    Args:
+        problem: its groups are the row, such as `stage_units`.
+        least: how many stages there are at least.
+
+    Returns:
+        (num_groups,) devices, and how many placements were simulated.
+
+    Raises:
+        NotApplicable: there are fewer groups or devices than stages.
+    """
+    most = min(problem.num_devices, problem.num_groups)
+    if most < least:
+        raise NotApplicable(f"there cannot be {least} stages: {most} is the most")
     chain = Chain(problem, np.arange(problem.num_groups))
-    orders = [
-        order
-        for count in range(1, min(problem.num_devices, problem.num_groups) + 1)
-        for order in device_orders(problem, count)
-    ]
+    orders = [order for count in range(least, most + 1) for order in device_orders(problem, count)]
     many = np.concatenate([chain.placed(chain.cuts(order)[1][None], order) for order in orders])
-    best, least, evaluations = many[0], (np.inf, np.inf), 0
+    best, lowest, evaluations = many[0], (np.inf, np.inf), 0
     while len(many):
         outcomes = simulate_many(problem, many)
         evaluations += len(many)
         over = overflow(problem, outcomes.peak_memory).tolist()
         worth = list(zip(over, outcomes.step_time.tolist(), strict=True))
-        if min(worth) >= least:
+        if min(worth) >= lowest:
             break
-        least = min(worth)
-        best = many[worth.index(least)]
-        many = _near(problem, best)
+        lowest = min(worth)
+        best = many[worth.index(lowest)]
+        near = _near(problem, best)
+        stages = 1 + np.count_nonzero(np.diff(near, axis=1), axis=1)
+        many = near[stages >= least]
     return best, evaluations
 
 

@@ -16,6 +16,7 @@ from placeto.graph import ComputationGraph
 from placeto.measurement import Conduct, Measurement
 from placeto.placement import Placement
 from placeto.placers import PLACERS
+from placeto.placers.strategies import Outlook
 from placeto.problem import PlacementProblem
 from placeto.reports.rows import (
     Baseline,
@@ -26,6 +27,7 @@ from placeto.reports.rows import (
     fullest,
     geometric_means,
     kept_row,
+    outlook_row,
     pipeline_row,
 )
 from placeto.reports.summary import (
@@ -294,6 +296,30 @@ def _channel_tables(cluster: Cluster, errors: Sequence[float]) -> list[Table]:
         ]
         channels.add_row(channel.name, bandwidth, *times, format_share(error), *ends)
     return [channels]
+
+
+def outlook_table(graph: ComputationGraph, cluster: Cluster, found: Sequence[Outlook]) -> Table:
+    """Strategies of a graph, a row each; the fastest that fits stands out."""
+    rows = [outlook_row(graph, cluster, each, found) for each in found]
+    fit = [row["step_time"] for row in rows if row["feasible"]]
+    rate = [] if graph.batch is None else [_RATE]
+    columns = ["strategy", "step time", "times one", *rate, "fullest", "devices", "how"]
+    title = f"{graph.name} on {cluster.name}"
+    table = _table(title, columns, left=("strategy", "devices", "how"))
+    for row in rows:
+        best = row["feasible"] and row["step_time"] == min(fit)
+        examples = [] if not rate else [f"{row['examples_per_second']:.0f}"]
+        table.add_row(
+            row["strategy"],
+            format_time(row["step_time"]),
+            format_ratio(row["speedup"]),
+            *examples,
+            format_peak(row["peak_memory"], row["memory_limit"]),
+            ", ".join(row["devices"]),
+            row["how"],
+            style="bold" if best else "",
+        )
+    return table
 
 
 def detected_table(cluster: Cluster) -> Table:
