@@ -1,0 +1,78 @@
+"""`placeto calibrate --torch` and `placeto detect`."""
+
+import pytest
+
+from placeto import load_cluster, load_graph, load_pipeline, save_cluster
+from placeto.measurement.pytorch import op_times, transfers
+from placeto.measurement.pytorch.detect import detect_cluster
+
+SOURCE = "tests.extraction.pytorch.models:deep?batch=256&microbatches=4&loss=mse"
+
+
+@pytest.fixture
+def two(folder, monkeypatch):
+    """A cluster file of two CPU processes; few and small transfers."""
+    monkeypatch.setattr(transfers, "SIZES", (4, 2**16, 2**22))
+    monkeypatch.setattr(transfers, "TURNS", 3)
+    monkeypatch.setattr(op_times, "PASSES", 3)
+    save_cluster(detect_cluster("two", processes=2), "two.yaml")
+
+
+def test_a_module_is_measured_and_planned(placeto, two):
+    argv = ("calibrate", "--torch", SOURCE, "--cluster", "two.yaml", "-o", "out", "--json")
+    found = placeto(*argv)
+    assert found.status == 0
+    assert found.document["files"] == ["out/two-calibrated.yaml", "out/deep.json.gz"]
+    cluster, graph = load_cluster("out/two-calibrated.yaml"), load_graph("out/deep.json.gz")
+    assert cluster.kinds == ("two-cpu",)
+    assert all(each.send and each.receive for each in cluster.channels)
+    assert "placeto calibrate --torch" in cluster.source
+    (check,) = found.document["checks"]
+    assert check["not_measured"] == 0
+    # What was measured op by op is about what PyTorch's own step takes.
+    assert 0.3 < check["predicted"] / check["measured"] < 3
+    column = graph.op_seconds["two-cpu"]
+    adds = [n for n, name in enumerate(graph.op_names) if "/accumulate/" in name]
+    assert (column[adds] > 0).all()
+    assert column.sum() == pytest.approx(check["predicted"], rel=1e-6)
+    place = ("out/deep.json.gz", "--cluster", "out/two-calibrated.yaml", "--pipeline", "plan.json")
+    assert placeto("place", *place).status == 0
+    assert load_pipeline("plan.json").microbatches == 4
+    # Once more, with the channels as they are, and a table for a person.
+    argv = ("calibrate", "--torch", SOURCE, "--cluster", "out/two-calibrated.yaml", "-o", "again")
+    found = placeto(*argv, "--keep-channels", "--threads", "2")
+    assert found.status == 0
+    assert "ops not measured" in found.out
+    again = load_cluster("again/two-calibrated.yaml")
+    assert again.channels == cluster.channels
+    assert again.kinds == ("two-cpu",)
+
+
+@pytest.mark.parametrize(
+    ("argv", "complaint"),
+    [
+        (("--torch", "keras:VGG16"), "is no function of a module that imports torch"),
+        (("--torch", SOURCE, "--graph", "nmt"), "--torch goes without --graph"),
+        (("--torch", SOURCE, "--threads", "0"), "threads is 0, expected a number from 1"),
+        (("--torch", SOURCE, "--device", "cuda:7"), "there is no device 'cuda:7'; devices: cpu"),
+        (("--torch", SOURCE, "--cluster", "duo.yaml"), "'d0' has no name in PyTorch"),
+        (("--torch", SOURCE, "--cluster", "k80x2"), "device cuda:0 is not here"),
+        (("--graph", "nmt"), "no cluster; name one, such as --cluster local-2"),
+        (("--graph", "nmt", "--threads", "2"), "--threads goes with --torch"),
+    ],
+)
+def test_what_is_refused(placeto, two, argv, complaint):
+    assert complaint in placeto("calibrate", *argv, "-o", "out").complaint
+
+
+def test_a_machine_is_found(placeto):
+    found = placeto("detect", "-o", "my-box.yaml", "--name", "mine", "--processes", 2, "--json")
+    assert found.status == 0
+    cluster = load_cluster("my-box.yaml")
+    assert cluster.name == found.document["cluster"] == "mine"
+    assert len(found.document["devices"]) == cluster.num_devices == 2
+    found = placeto("detect", "-o", "my-box.yaml")
+    assert found.status == 0
+    assert "memory" in found.out
+    assert "the cluster is in my-box.yaml" in found.err
+    assert "name ends in .yaml" in placeto("detect", "-o", "box.json").complaint

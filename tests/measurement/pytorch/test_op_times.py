@@ -1,0 +1,108 @@
+"""Op times by running ops, and what they add up to."""
+
+import numpy as np
+import pytest
+import torch
+
+from placeto.extraction.pytorch.inputs import real_call
+from placeto.extraction.pytorch.source import trace_module
+from placeto.extraction.source import parse_source
+from placeto.measurement.pytorch import transfers
+from placeto.measurement.pytorch.interpret import TimedInterpreter
+from placeto.measurement.pytorch.op_times import _Step, time_ops
+from placeto.measurement.pytorch.transfers import measure_transfers
+
+MODELS = "tests.extraction.pytorch.models"
+
+
+def traced(text):
+    return trace_module(parse_source(f"{MODELS}:{text}"), lambda line: None)
+
+
+def test_ops_add_up_to_pytorchs_own_step():
+    step = traced("deep?batch=64&microbatches=4&loss=mse&optimizer=adam")
+    threads = torch.get_num_threads()
+    found = time_ops(step, "cpu", passes=3)
+    assert torch.get_num_threads() == threads
+    ops = step.listed.ops
+    assert found.measured.all()
+    of = {op.name: seconds for op, seconds in zip(ops, found.seconds, strict=True)}
+    called = [node is not None and node.op == "call_function" for node in step.listed.nodes]
+    assert (found.seconds[called] > 0).all()
+    # Forward and backward are as long in the sum as PyTorch's, and no slower than twice its ops.
+    whole, each = np.median(found.passes, axis=0)
+    ratio = np.median(found.passes[:, 0] / found.passes[:, 1])
+    assert found.seconds[called].sum() == pytest.approx(ratio * each)
+    assert 0.3 * each < whole < 3 * each
+    # Updates and sums of gradients are in proportion to bytes; a weight has none of its own.
+    updates = {name: seconds for name, seconds in of.items() if name.endswith("/adam")}
+    ratio = updates["0.weight/adam"] / updates["2.weight/adam"]
+    assert ratio == pytest.approx((256 * 512) / (512 * 1024))
+    numbers = {op.name: number for number, op in enumerate(ops)}
+    ratio = found.adding[numbers["0.weight"]] / found.adding[numbers["2.weight"]]
+    assert ratio == pytest.approx((256 * 512) / (512 * 1024))
+    assert found.adding[numbers["0/addmm"]] == of["0.weight"] == 0
+    # The largest product has 8 times the work of the smallest, or more.
+    assert of["8/addmm_4"] > 2 * of["12/addmm_6"]
+
+
+@pytest.mark.parametrize("text", ["language?layers=1", "convolutions", "language?inference=true"])
+def test_modules_of_all_kinds_run(text):
+    step = traced(text)
+    found = time_ops(step, "cpu", passes=1)
+    assert found.measured.all()
+    assert found.step_seconds > 0
+    assert (found.adding == 0).all()
+
+
+def test_what_runs_is_the_step():
+    step = traced("language?layers=1&loss=crossentropy")
+    torch.manual_seed(0)
+    run = _Step(step, real_call(step.make, "", 1, "here"), torch.device("cpu"))
+    with torch.no_grad():
+        results = run.interpreter.run(*run._values())
+    outputs = run.module(*run.args, **run.kwargs)
+    loss = torch.nn.functional.cross_entropy(outputs.flatten(0, -2), run.targets[0].flatten())
+    loss.backward()
+    found = [each for each in torch.utils._pytree.tree_leaves(results) if each is not None]
+    assert any(each.shape == () and torch.isclose(each, loss.detach()) for each in found)
+    for parameter in (each for each in run.parameters if each.grad is not None):
+        assert any(
+            each.shape == parameter.shape and torch.allclose(each, parameter.grad, atol=1e-6)
+            for each in found
+        )
+
+
+def test_what_a_device_has_no_kernel_for_yields_zeros():
+    def broken(*_):
+        raise NotImplementedError
+
+    step = traced("mlp")
+    graph = step.captured.graph
+    node = next(each for each in graph.nodes if each.name == "relu")
+    target = node.target
+    interpreter = TimedInterpreter(graph, torch.device("meta"))
+    values = [
+        torch.zeros(each.meta["val"].shape, device="meta")
+        for each in graph.nodes
+        if each.op == "placeholder"
+    ]
+    node.target = broken
+    try:
+        interpreter.run(*[value.to("meta") for value in values])
+    finally:
+        node.target = target
+    assert "relu" in interpreter.missing
+
+
+def test_two_processes_send_to_each_other(monkeypatch):
+    monkeypatch.setattr(transfers, "SIZES", (4, 2**20, 2**24))
+    monkeypatch.setattr(transfers, "TURNS", 5)
+    found = measure_transfers("cpu", "cpu")
+    small, middle, large = (sample.seconds for sample in found.samples)
+    assert 0 < small < middle < large < 5
+    # 16 MiB are faster than 100 MB/s, and slower than 100 GB/s.
+    assert 2**24 / 100e9 < large < 2**24 / 100e6
+    for costs in (found.ends.send, found.ends.receive):
+        seconds = costs[-1].seconds + 2**24 * costs[-1].seconds_per_byte
+        assert 0 < seconds < 2 * large
