@@ -13,7 +13,7 @@ QUICK := $(addprefix tests/, bounds envs heuristics placers/exact search simulat
 	--ignore=tests/envs/test_measuring.py
 
 .PHONY: demo test quick test-deep lint format docs dist graphs results papers instances speed measured \
-	pipelines families policy transfer transfer-policies ray report-pictures notebook schemas lock clean
+	pipelines torch families policy transfer transfer-policies ray report-pictures notebook schemas lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -88,6 +88,11 @@ measured: $(INSTALLED)
 pipelines: $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipelines
 	$(BIN)/python -m benchmarks.simulated_pipelines
+
+# Pipelines of PyTorch modules, every split of six, run; an hour on a machine that does nothing else.
+# It goes on where it was stopped.
+torch: $(INSTALLED)
+	$(BIN)/python -m benchmarks.torch_pipelines
 
 # The graphs of the families, in the cache; ten minutes, once.
 families: $(INSTALLED)

@@ -18,7 +18,7 @@ from benchmarks.output import RESULTS, command_line, save, table_of
 from placeto.cluster import Cluster, Device
 from placeto.extraction.pytorch.capture import loss_targets, total_loss
 from placeto.extraction.pytorch.inputs import real_call
-from placeto.extraction.pytorch.source import Traced, graph_of, trace_module
+from placeto.extraction.pytorch.source import graph_of, trace_module
 from placeto.extraction.source import parse_source
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.pytorch.calibrate import calibrate_torch
@@ -26,6 +26,7 @@ from placeto.measurement.pytorch.detect import detect_cluster, kind_of
 from placeto.measurement.pytorch.op_times import OPTIMIZERS, time_ops
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate
+from placeto.support.files import read_json
 
 LOSS = "loss=crossentropy"
 SOURCES = {
@@ -36,7 +37,8 @@ SOURCES = {
     "widening_mlp": f"widening_mlp?batch=16384&{LOSS}",
     "experts": f"experts?batch=16384&{LOSS}",
 }
-VARIANTS = ("", "&optimizer=adam", "&microbatches=8")
+NETS = "benchmarks.torch_pipelines.nets:"
+VARIANTS = ("&optimizer=momentum", "&optimizer=adam", "&microbatches=8")
 LEAST_SHARE = 0.01  # of all kernels, of the op types that are shown
 
 
@@ -46,6 +48,8 @@ def costs(text: str, device: str) -> dict[str, Any]:
     graph, _ = graph_of(traced)
     found = time_ops(traced, device)
     kind = kind_of(torch.cuda.get_device_name(device))
+    if kind not in graph.op_seconds:
+        raise SystemExit(f"benchmarks.torch_gpu: no data sheet of {kind!r} is known here")
     roofline = graph.op_seconds[kind]
     by_type: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for op, measured, least in zip(traced.listed.ops, found.seconds, roofline, strict=True):
@@ -62,21 +66,20 @@ def costs(text: str, device: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def memory(text: str, device: str) -> dict[str, float]:
-    """Bytes that a step allocates at most, and those simulated."""
-    traced = trace_module(parse_source(text), lambda line: None)
-    graph, _ = graph_of(traced)
+def simulated_memory(text: str) -> int:
+    """Bytes that a step needs at most on one device, simulated."""
+    graph, _ = graph_of(trace_module(parse_source(text), lambda line: None))
     cluster = Cluster("one", (Device("gpu", "h100", 2**50),))
     # As PyTorch does, one microbatch after the other, forward and backward.
     order = "fifo" if graph.num_microbatches == 1 else "1f1b"
     problem = PlacementProblem(graph, cluster, "none", order=order)
-    simulated = simulate(problem, np.zeros(problem.num_groups, dtype=np.int64)).peak_memory
-    return {"allocated": allocated(traced, device), "simulated": int(simulated[0])}
+    return int(simulate(problem, np.zeros(problem.num_groups, dtype=np.int64)).peak_memory[0])
 
 
-def allocated(traced: Traced, device: str) -> int:
+def allocated(text: str, device: str) -> int:
     """Bytes that PyTorch's allocator has given away at most, in the second of two steps."""
     torch.cuda.empty_cache()
+    traced = trace_module(parse_source(text), lambda line: None)
     options, count = traced.options, traced.call.microbatches
     call = real_call(traced.make, options["inputs"], count, traced.source.text)
     module = call.module.to(device)
@@ -130,41 +133,53 @@ def markdown(found: dict[str, Any]) -> str:
         cells = {"model": f"`{net}`"}
         for variant, each in row["memory"].items():
             off = each["simulated"] / each["allocated"] - 1
-            cells[variant] = f"{each['allocated'] / 2**20:.0f} MiB, {off:+.1%}"
+            cells[variant.removeprefix("&")] = f"{each['allocated'] / 2**20:.0f} MiB, {off:+.1%}"
         memories.append(cells)
     return f"{table_of(steps)}\n{table_of(kinds)}\n{table_of(memories)}"
 
 
-def main() -> None:
-    """Measures, and writes the results."""
-    parser = command_line("torch_gpu", "two models alone")
-    parser.add_argument("--folder", type=Path, default=RESULTS, help="for the results")
-    wanted = parser.parse_args()
+def measured(quick: bool) -> dict[str, Any]:
+    """What needs the GPU."""
     if not torch.cuda.is_available():
-        raise SystemExit("benchmarks.torch_gpu: PyTorch sees no GPU")
+        raise SystemExit("benchmarks.torch_gpu: PyTorch sees no GPU; --again needs none")
     found: dict[str, Any] = {}
     box = detect_cluster("gpu-box")
-    for net in list(SOURCES)[: 2 if wanted.quick else None]:
+    for net in list(SOURCES)[: 2 if quick else None]:
         print(net, file=sys.stderr, flush=True)
-        text = f"benchmarks.torch_pipelines.nets:{SOURCES[net]}"
         found[net] = {
-            "costs": costs(text, "cuda:0"),
+            "costs": costs(NETS + SOURCES[net], "cuda:0"),
             "memory": {
-                variant.removeprefix("&") or "optimizer=momentum": memory(text + variant, "cuda:0")
+                variant: {"allocated": allocated(NETS + SOURCES[net] + variant, "cuda:0")}
                 for variant in VARIANTS
             },
         }
-    traced = trace_module(parse_source(text + VARIANTS[2]), lambda line: None)
+    traced = trace_module(parse_source(NETS + SOURCES[net] + VARIANTS[2]), lambda line: None)
     calibration = calibrate_torch(traced, box, lambda line: print(line, file=sys.stderr), "cuda:0")
     channels = [
         [each.name, before.bandwidth, each.bandwidth, each.latency_seconds]
         for each, before in zip(calibration.cluster.channels, box.channels, strict=True)
     ]
-    document = {
+    return {
         "machine": machine(), "gpu": torch.cuda.get_device_name(0), "torch": torch.__version__,
         "box": box.source, "channels": channels, "models": found,
     }  # fmt: skip
-    save("torch_gpu", document, markdown(found), wanted.folder)
+
+
+def main() -> None:
+    """Measures, simulates, and writes the results."""
+    parser = command_line("torch_gpu", "two models alone")
+    parser.add_argument("--folder", type=Path, default=RESULTS, help="for the results")
+    again = "simulate the memory again, beside what was measured before; needs no GPU"
+    parser.add_argument("--again", action="store_true", help=again)
+    wanted = parser.parse_args()
+    if wanted.again:
+        document = read_json(wanted.folder / "torch_gpu.json")
+    else:
+        document = measured(wanted.quick)
+    for net, row in document["models"].items():
+        for variant, each in row["memory"].items():
+            each["simulated"] = simulated_memory(NETS + SOURCES[net] + variant)
+    save("torch_gpu", document, markdown(document["models"]), wanted.folder)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from benchmarks.torch_pipelines.nets import MIDDLE, NETS, UNEVEN
 from placeto import PlacementProblem, load_cluster, load_graph, plan_pipeline, save_cluster
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.pytorch.detect import detect_cluster
+from placeto.placement.alone import alone_factors
 from placeto.placement.pipeline_plan import stage_units
 from placeto.simulation import step_times
 from placeto.support.errors import PlacetoError
@@ -31,7 +32,7 @@ from placeto.support.files import read_json, write_json
 FOLDER = Path("build/torch-pipelines")
 MICROBATCHES = 8
 ALONE = {"one process, M = 1": 1, f"one process, M = {MICROBATCHES}": MICROBATCHES}
-ROUNDS, MORE_ROUNDS, FASTEST = 4, 21, 3
+ROUNDS, MORE_ROUNDS, FASTEST = 2, 21, 3
 # No memory goes back to the system between two steps, in any of the processes; see `facts` of
 # glibc's malloc in `placeto.measurement.tasks`.
 ENVIRONMENT = {
@@ -40,8 +41,8 @@ ENVIRONMENT = {
 }  # fmt: skip
 
 
-def measure(net: str, folder: Path, rounds: int, more_rounds: int) -> dict[str, Any]:
-    """Calibrates a model, plans it, and runs all of its splits."""
+def planned(net: str, folder: Path) -> dict[str, Any]:
+    """Calibrates a model and plans it: the plan, and what every split is predicted to take."""
     box = folder / "box.yaml"
     save_cluster(detect_cluster("box", processes=2), box)
     source = f"benchmarks.torch_pipelines.nets:{net}?microbatches={MICROBATCHES}&loss=crossentropy"
@@ -55,15 +56,22 @@ def measure(net: str, folder: Path, rounds: int, more_rounds: int) -> dict[str, 
     cuts = 1 + np.arange(len(units.starts))[:, None]
     many = (np.arange(len(units.starts) + 1)[None] >= cuts).astype(np.int64)
     predicted = dict(zip(units.starts, step_times(problem, many).tolist(), strict=True))
-    first = run(net, units.starts, rounds, folder)
-    quickest = sorted(units.starts, key=lambda start: float(np.median(first[start])))
-    kept = dict.fromkeys([*quickest[:FASTEST], *plan.split_points, MIDDLE[net]])
     return {
-        "schedule": plan.schedule, "plan": plan.split_points, "batch": graph.batch,
-        "single": plan.single_device_step_time, "predicted": predicted, "first": first,
-        "found_in": placement.wall_seconds,
-        "seconds": run(net, list(kept), more_rounds, folder),
+        "schedule": plan.schedule, "plan": list(plan.split_points), "batch": graph.batch,
+        "single": plan.single_device_step_time, "predicted": predicted,
+        "alone": alone_factors(problem).tolist(), "found_in": placement.wall_seconds,
     }  # fmt: skip
+
+
+def measure(net: str, folder: Path, rounds: int, more: int, known: Any = None) -> dict[str, Any]:
+    """Calibrates a model, plans it, and runs all of its splits, but for runs that are known."""
+    found = planned(net, folder)
+    first = known["first"] if known else run(net, list(found["predicted"]), rounds, folder)
+    quickest = sorted(found["predicted"], key=lambda start: float(np.median(first[start])))
+    kept = list(dict.fromkeys([*quickest[:FASTEST], *found["plan"], MIDDLE[net]]))
+    same = known and known["schedule"] == found["schedule"] and set(kept) <= set(known["seconds"])
+    seconds = known["seconds"] if same else run(net, kept, more, folder)
+    return {**found, "first": first, "seconds": seconds}
 
 
 def run(net: str, points: Sequence[str], rounds: int, folder: Path) -> dict[str, list[float]]:
@@ -145,6 +153,8 @@ def main() -> None:
     """Runs what was not run yet, and writes what there is."""
     parser = command_line("torch_pipelines", "one model, few rounds; results into its folder")
     parser.add_argument("--models", nargs="+", choices=NETS, help="only these")
+    again = "calibrate and plan again; what ran is kept unless the plan is another"
+    parser.add_argument("--calibrate", action="store_true", help=again)
     wanted = parser.parse_args()
     folder = FOLDER.with_name("torch-pipelines-quick") if wanted.quick else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -152,9 +162,10 @@ def main() -> None:
     found: dict[str, Any] = read_json(kept) if kept.exists() else {}
     nets = wanted.models or (["widening_mlp"] if wanted.quick else list(NETS))
     for net in nets:
-        if net not in found:
+        if net not in found or wanted.calibrate:
             print(f"{net}: calibration, plan, runs", file=sys.stderr, flush=True)
-            found[net] = measure(net, folder, *((1, 3) if wanted.quick else (ROUNDS, MORE_ROUNDS)))
+            rounds = (1, 3) if wanted.quick else (ROUNDS, MORE_ROUNDS)
+            found[net] = measure(net, folder, *rounds, known=found.get(net))
             write_json(kept, found)
     found = {net: found[net] for net in nets}
     document = {"machine": machine(), "models": json.loads(json.dumps(found))}

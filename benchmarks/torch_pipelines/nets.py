@@ -86,7 +86,7 @@ class EncoderDecoder(nn.Module):
         memory = self.words(text)
         for layer in self.encoder:
             memory = layer(memory)
-        x = self.queries.expand(len(text), -1, -1)
+        x = self.queries.repeat(len(text), 1, 1)  # what is sent has to be contiguous
         for layer in self.decoder:
             x = layer(x, memory)
         scores: Tensor = self.head(x)

@@ -20,11 +20,13 @@ class Detect:
         output: Cluster file to write, .yaml.
         name: What the cluster is called.
         processes: How many processes share the CPU, on a machine without a GPU.
+        reserve: The share of each memory that is left free, as allocators have gaps.
     """
 
     output: Annotated[str, arg(aliases=["-o"], metavar="FILE")]
     name: str = "my-box"
     processes: int = 1
+    reserve: float = 0.05
     json: Json = False
 
 
@@ -35,7 +37,7 @@ def run(arguments: Detect) -> int:
     check_outputs(arguments.output)
     from placeto.measurement.pytorch.detect import detect_cluster
 
-    cluster = detect_cluster(arguments.name, arguments.processes)
+    cluster = detect_cluster(arguments.name, arguments.processes, arguments.reserve)
     save_cluster(cluster, arguments.output)
     document = {
         "cluster": cluster.name,

@@ -131,6 +131,15 @@ def raised_at(error: BaseException) -> str:
     return ""
 
 
+def raised_in_library(error: BaseException, but: str) -> str:
+    """The innermost line of an installed package, but for one, that raised an error, or nothing."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        _, _, inside = frame.filename.rpartition("site-packages/")
+        if inside != frame.filename and not inside.startswith((f"{but}/", "placeto/")):
+            return f" ({inside}, line {frame.lineno})"
+    return ""
+
+
 def _is_file(source: Source) -> bool:
     return source.scheme.endswith(".py")
 

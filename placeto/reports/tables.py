@@ -264,16 +264,17 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
 
 def torch_calibration_tables(calibration: "TorchCalibration") -> list[Table]:
     """What was measured of a PyTorch module's devices: channels if any were, and steps."""
-    columns = ["device", "kind", "step", "predicted", "ops not measured"]
+    columns = ["device", "kind", "step", "predicted", "alone", "ops not measured"]
     steps = _table(
         "",
         columns,
         left=("device", "kind"),
-        caption="Step: all microbatches on the device alone.",
+        caption="Step: all microbatches, while no other process computes; alone: its time then.",
     )
     for check in calibration.checks:
         times = map(format_time, (check.measured, check.predicted))
-        steps.add_row(check.device, check.kind, *times, str(check.not_measured))
+        alone = format_ratio(check.alone)
+        steps.add_row(check.device, check.kind, *times, alone, str(check.not_measured))
     return [*_channel_tables(calibration.cluster, calibration.errors), steps]
 
 

@@ -34,7 +34,8 @@ def test_a_module_is_measured_and_planned(placeto, two):
     column = graph.op_seconds["two-cpu"]
     adds = [n for n, name in enumerate(graph.op_names) if "/accumulate/" in name]
     assert (column[adds] > 0).all()
-    assert column.sum() == pytest.approx(check["predicted"], rel=1e-6)
+    assert check["alone"] * column.sum() == pytest.approx(check["predicted"], rel=1e-6)
+    assert graph.meta["costs"]["kinds"]["two-cpu"]["alone"] == check["alone"]
     place = ("out/deep.json.gz", "--cluster", "out/two-calibrated.yaml", "--pipeline", "plan.json")
     assert placeto("place", *place).status == 0
     assert load_pipeline("plan.json").microbatches == 4

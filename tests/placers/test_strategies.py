@@ -1,6 +1,7 @@
 """What each strategy would do, by hand and by what must hold."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from placeto import PlacementProblem, PlacetoError
 from placeto.cluster import Channel, Cluster, Device
 from placeto.extraction import extract
 from placeto.heuristics.initial import all_on
+from placeto.placers.pipeline import plan_pipeline
 from placeto.placers.strategies import (
     Outlook,
     divided,
@@ -159,3 +161,14 @@ def test_what_cannot_be_compared(graph):
         outlook(one, cluster("k80", "k80"), "pipeline")
     with pytest.raises(PlacetoError, match="does not say which modules"):
         outlook(make_graph({"a": 1.0}, []), cluster("k80", "k80"), "single")
+
+
+def test_one_process_alone_is_faster_than_beside_others(graph):
+    placed_on = cluster("k80", "k80", bandwidth=1e15)
+    costs = {"costs": {"kinds": {"k80": {"alone": 0.75}}}}
+    quiet = replace(graph, meta={**graph.meta, **costs})
+    for name, factor in {"single": 0.75, "naive": 0.75, "pipeline": 1, "data-parallel": 1}.items():
+        expected = factor * outlook(graph, placed_on, name).step_time
+        assert outlook(quiet, placed_on, name).step_time == pytest.approx(expected, rel=1e-6)
+    plan, _ = plan_pipeline(quiet, placed_on)
+    assert plan.single_device_step_time == pytest.approx(0.75 * graph.op_seconds["k80"].sum())

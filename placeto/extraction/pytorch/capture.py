@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placeto.extraction.pytorch.inputs import Call, without_noise
 from placeto.extraction.source import unknown
-from placeto.extraction.user_code import raised_at
+from placeto.extraction.user_code import raised_at, raised_in_library
 from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
@@ -66,18 +67,25 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
         PlacetoError: torch cannot export it, or there is nothing to train on.
     """
     import torch
+    from torch._subclasses.fake_tensor import DataDependentOutputException
 
     call.module.train(training)
     targets: list[Tensor | None] = []
     try:
-        with mode, without_noise(), torch.set_grad_enabled(training):
+        with mode, without_noise(), _no_layer_dropped(), torch.set_grad_enabled(training):
             if training:
                 targets = loss_targets(call.module(*call.args, **call.kwargs), loss, where)
             joint, sources, first_given = _exported(call, targets, training)
     except RuntimeError as error:
         line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        if isinstance(error, DataDependentOutputException):
+            line = (
+                "it reads a tensor's value, which is not known before the step runs, such as by "
+                "`.item()` or `if`"
+            )
+        place = raised_at(error) or raised_in_library(error, "torch")
         raise PlacetoError(
-            f"{where}: torch.export cannot capture the module: {line}{raised_at(error)}"
+            f"{where}: torch.export cannot capture the module: {line}{place}"
         ) from error
     graph, changed = joint
     for node in graph.nodes:
@@ -108,6 +116,28 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
     return Captured(
         graph, tuple(sources), first_given, buffers, gradients, results[-len(sources) - 1]
     )
+
+
+@contextlib.contextmanager
+def _no_layer_dropped() -> Iterator[None]:
+    """A context in which a single random number is one half, and known.
+
+    With such a number models decide whether a layer is left out of a training step (LayerDrop, Fan
+    et al. 2019), at a rate far below that: in the captured step all layers are there.
+    """
+    import torch
+
+    drawn = torch.rand
+
+    def rand(*size: Any, **options: Any) -> Any:
+        alone = len(size) == 1 and isinstance(size[0], list | tuple) and not size[0]
+        return 0.5 if alone else drawn(*size, **options)
+
+    torch.rand = rand
+    try:
+        yield
+    finally:
+        torch.rand = drawn
 
 
 def loss_targets(outputs: Any, choice: str, where: str) -> list[Tensor | None]:

@@ -18,7 +18,8 @@ def repeated(ops: Sequence[Op], count: int) -> tuple[list[Op], list[int]]:
     Parameters and constants are there once. A buffer that the step changes, such as the mean that
     batch normalization keeps, is read as the microbatch before left it. As PyTorch's `backward`
     does, each microbatch but the first adds its gradient of each parameter to that of the first, in
-    place: that one stays until the update, and what adds to it yields nothing that takes memory.
+    place: that one stays until the update, and what adds to it yields nothing that takes memory. An
+    update waits for its own gradient alone, as the stages of a pipeline do not wait for each other.
 
     Args:
         ops: of one microbatch, in topological order.
@@ -63,7 +64,7 @@ def repeated(ops: Sequence[Op], count: int) -> tuple[list[Op], list[int]]:
             numbers[number] = add(copy, number)
             if microbatch == 0:
                 first[number] = numbers[number]
-        for (parameter, _), gradient in (op.inputs for op in updates):
+        for (parameter, _), gradient, *_ in (op.inputs for op in updates):
             if microbatch == 0:
                 sums[parameter] = (read(gradient),)
                 continue
@@ -83,7 +84,7 @@ def repeated(ops: Sequence[Op], count: int) -> tuple[list[Op], list[int]]:
         }
     for number, op in enumerate(ops):
         if op.phase == UPDATE:
-            weight_read, _ = op.inputs
+            weight_read, *_ = op.inputs
             add(replace(op, inputs=(read(weight_read), *sums[weight_read[0]])), number)
     return made, origin
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 GRADIENTS = "gradients/"
 FORWARD, BACKWARD, UPDATE = "forward", "backward", "update"
 STATE = (PARAMETER, BUFFER)
-# Optimizer -> tensors like the parameter that it keeps, and passes over such tensors: it reads
-# the parameter, the gradient and what it keeps, and writes all but the gradient.
-OPTIMIZERS = {"sgd": (0, 3), "momentum": (1, 5), "rmsprop": (1, 5), "adam": (2, 7)}
+# Optimizer -> tensors like the parameter that it keeps, passes over such tensors, and how many it
+# makes meanwhile: it reads the parameter, the gradient and what it keeps, and writes all but the
+# gradient.
+OPTIMIZERS = {"sgd": (0, 3, 0), "momentum": (1, 5, 0), "rmsprop": (1, 5, 1), "adam": (2, 7, 2)}
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Op:
         flops: floating-point operations.
         moved_bytes: bytes read and written.
         param_bytes: bytes that the op keeps from step to step.
+        temp_bytes: bytes that it needs while it runs; known of updates alone.
         becomes: of a buffer that the step changes, (op, port) of what it is afterwards.
         microbatch, copy_of: see `ComputationGraph`.
     """
@@ -50,6 +52,7 @@ class Op:
     flops: float = 0.0
     moved_bytes: float = 0.0
     param_bytes: int = 0
+    temp_bytes: int = 0
     becomes: tuple[int, int] | None = None
     microbatch: int = -1
     copy_of: int = -1
@@ -94,7 +97,13 @@ def list_ops(captured: Captured, names: Mapping[str, Sequence[str]], optimizer: 
     for buffer, node in captured.buffers.items():
         number = reader.states[names[buffer][0]]
         reader.ops[number] = replace(reader.ops[number], becomes=reader.source(node))
-    kept, passes = OPTIMIZERS[optimizer]
+    kept, passes, made = OPTIMIZERS[optimizer]
+    # An optimizer begins when all gradients are there. Of the op that makes the last of them it
+    # reads nothing: there is no such port.
+    last = max(
+        (reader.source(each) or (-1, 0) for each in captured.gradients.values()), default=None
+    )
+    through = () if last is None else ((last[0], len(reader.ops[last[0]].output_bytes)),)
     for parameter, gradient in captured.gradients.items():
         number = reader.states[names[parameter][0]]
         state = reader.ops[number]
@@ -103,9 +112,10 @@ def list_ops(captured: Captured, names: Mapping[str, Sequence[str]], optimizer: 
             type=optimizer,
             phase=UPDATE,
             path=state.path,
-            inputs=((number, 0), *reader.sources_of([gradient])),
+            inputs=((number, 0), *reader.sources_of([gradient]), *through),
             moved_bytes=passes * state.param_bytes,
             param_bytes=kept * state.param_bytes,
+            temp_bytes=made * state.param_bytes,
         )
         reader.ops.append(update)
     calls = {call for node in captured.graph.nodes for call in _calls(node)}

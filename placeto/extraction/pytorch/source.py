@@ -140,6 +140,7 @@ def graph_of(traced: Traced) -> tuple[ComputationGraph, list[int]]:
         op_seconds=roofline(flops, np.array([op.moved_bytes for op in ops])),
         **_tensors(ops, keys),
         param_bytes=np.array([op.param_bytes for op in ops]),
+        temp_bytes=np.array([op.temp_bytes for op in ops]),
         flops=flops,
         colocation=keys,
         **(columns(ops) if microbatches > 1 else {}),
@@ -148,7 +149,10 @@ def graph_of(traced: Traced) -> tuple[ComputationGraph, list[int]]:
             **batch_meta(traced.own.get("batch")),
             "kind": "vision" if "convolution" in types else "sequence",
             "versions": {"torch": torch.__version__},
-            "costs": cost_meta(f"{ROOFLINE} matrix products, convolutions and attention"),
+            "costs": cost_meta(
+                f"{ROOFLINE} matrix products, convolutions and attention",
+                "an optimizer's tensors; of other ops not known, 0",
+            ),
             "pytorch": {
                 "together": traced.options["together"],
                 "modules": [op.path for op in ops],

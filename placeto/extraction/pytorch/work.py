@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 # They read as many rows of their first input as they put out.
 _ROWS = frozenset({"embedding", "gather", "index", "index_select"})
+_DROPOUT = "function.dropout"
 # They sum up as many rows of their first input as the second has elements.
 _BAGS = frozenset({"_embedding_bag", "_embedding_bag_forward_only"})
 # Products of a matrix or vector with a vector: which argument's elements are each read once.
@@ -36,6 +37,8 @@ def is_view(node: fx.Node) -> bool:
     """Whether a node yields the memory of its first input under other strides."""
     if op_type(node) == "_unsafe_view":  # whose schema does not say so
         return True
+    if op_type(node) == "clone" and node.meta.get("torch_fn", ("",))[-1] == _DROPOUT:
+        return True  # of nothing that is dropped: PyTorch returns what it is given
     schema = getattr(node.target, "_schema", None)
     aliases = [argument.alias_info for argument in schema.arguments] if schema is not None else []
     return any(alias is not None and not alias.is_write for alias in aliases)

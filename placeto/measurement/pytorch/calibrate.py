@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,12 @@ from placeto.measurement.calibration.exchange import Sample
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.pytorch.op_times import OpTimes, time_ops
 from placeto.measurement.pytorch.transfers import Transfers, measure_transfers
+from placeto.placement.alone import alone_factors
 from placeto.placement.module_devices import torch_devices
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
 from placeto.support.arrays import Floats
+from placeto.support.columns import LARGEST
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress
 
@@ -33,8 +36,9 @@ class TorchCheck:
     Attributes:
         kind: of the device, as calibrated.
         device: its name in the cluster.
-        measured: seconds, as PyTorch ran it.
+        measured: seconds, as PyTorch ran it while no other process computed.
         predicted: seconds, as simulated with the costs found.
+        alone: by what factor a microbatch is faster then than beside the cluster's other processes.
         not_measured: how many ops the device has no kernel for.
     """
 
@@ -42,6 +46,7 @@ class TorchCheck:
     device: str
     measured: float
     predicted: float
+    alone: float
     not_measured: int
 
 
@@ -74,8 +79,10 @@ def calibrate_torch(
 ) -> TorchCalibration:
     """Times the ops of a module's step on a device of each kind, and transfers between devices.
 
-    Devices of one kind are taken to be equal: the first of them is measured. Kinds are called as
-    the cluster and they themselves are, `my-box-cpu`.
+    Devices of one kind are taken to be equal: the first of them is measured, of several processes
+    on the CPU while the others compute, too. Kinds are called as the cluster and they themselves
+    are, `my-box-cpu`. A measured GPU has no more memory than is free once its libraries have what
+    they keep for themselves.
 
     Args:
         traced: the step.
@@ -97,7 +104,9 @@ def calibrate_torch(
     times: dict[str, OpTimes] = {}
     for kind, number in wanted.items():
         progress(f"running {graph.name} op by op on {names[number]}")
-        times[kind] = time_ops(traced, names[number], threads)
+        # Processes that share the CPU all compute in a pipeline.
+        others = names.count("cpu") - 1 if names[number] == "cpu" else 0
+        times[kind] = time_ops(traced, names[number], threads, others)
     kinds = {kind: prefix + kind.removeprefix(prefix) for kind in times}
     channels, errors = cluster.channels, tuple[float, ...]()
     if not keep_channels and channels:
@@ -126,15 +135,17 @@ def calibrate_torch(
     source = _source(cluster, errors, threads)
     calibrated = replace(cluster, name=name, devices=devices, channels=channels, source=source)
     columns = {kinds[kind]: _column(traced, origin, found) for kind, found in times.items()}
-    graph = _with_columns(graph, columns)
+    alone = {kinds[kind]: each.alone for kind, each in times.items()}
+    graph = _with_columns(graph, columns, alone)
     problem = PlacementProblem(graph, calibrated, "none")
-    predicted = step_times(problem, single_devices(problem))
+    predicted = step_times(problem, single_devices(problem)) * alone_factors(problem)
     checks = tuple(
         TorchCheck(
             kinds[kind],
             cluster.devices[number].name,
             times[kind].step_seconds,
             float(predicted[number]),
+            times[kind].alone,
             int((~times[kind].measured).sum()),
         )
         for kind, number in wanted.items()
@@ -155,6 +166,21 @@ def _torch_names(cluster: Cluster) -> list[str]:
         f"cuda:{name}" if isinstance(name := known[device.name], int) else name
         for device in cluster.devices
     ]
+
+
+def _free_bytes(device: str) -> int:
+    """Bytes that tensors may take on a GPU; of the CPU any number."""
+    import torch
+
+    if torch.device(device).type == "cpu":
+        return LARGEST
+    square = torch.ones(64, 64, device=device)
+    torch.nn.functional.linear(square @ square, square, square[0])  # cuBLAS makes its workspaces
+    torch.cuda.synchronize(device)
+    del square
+    torch.cuda.empty_cache()
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free)
 
 
 def _wanted(cluster: Cluster, names: list[str], device: str | None) -> dict[str, int]:
@@ -195,14 +221,17 @@ def _column(traced: Traced, origin: list[int], times: OpTimes) -> Floats:
     return column
 
 
-def _with_columns(graph: ComputationGraph, columns: Mapping[str, Floats]) -> ComputationGraph:
+def _with_columns(
+    graph: ComputationGraph, columns: Mapping[str, Floats], alone: Mapping[str, float]
+) -> ComputationGraph:
     costs = dict(graph.meta["costs"])
-    measured = {
+    measured: dict[str, Any] = {
         "source": f"{_measured_by()}; medians of ops that ran one after the other, as fast in the "
         "sum as PyTorch's own step",
         "machine": machine(),
     }
-    costs["kinds"] = dict(costs["kinds"]) | dict.fromkeys(columns, measured)
+    each = {kind: measured | {"alone": factor} for kind, factor in alone.items()}
+    costs["kinds"] = dict(costs["kinds"]) | each
     return replace(
         graph,
         op_seconds=dict(graph.op_seconds) | dict(columns),

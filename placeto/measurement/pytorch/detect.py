@@ -15,6 +15,7 @@ from placeto.support.errors import PlacetoError
 # Of what data sheets state, what a copy reaches; our assumption, as in the presets.
 REACHED = 0.8
 GPU_LATENCY, GPU_LAUNCH = 5e-6, 3e-6
+RESERVE = 0.05
 # Bytes a second of a lane of PCI Express, by its generation; of a link of NVLink, one way, by the
 # GPU's compute capability; of the loopback interface by gloo, and its latency: as preset local-2.
 PCIE_LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
@@ -23,7 +24,7 @@ LOOPBACK_BANDWIDTH, LOOPBACK_LATENCY = 2e9, 100e-6
 _NVLINKS = re.compile(r"NV(\d+)")
 
 
-def detect_cluster(name: str, processes: int = 1) -> Cluster:
+def detect_cluster(name: str, processes: int = 1, reserve: float = RESERVE) -> Cluster:
     """The GPUs and the CPU of this machine, or CPU processes where it has no GPU.
 
     Two GPUs are connected by NVLink, if `nvidia-smi topo` says so, each by as many links as there
@@ -33,44 +34,52 @@ def detect_cluster(name: str, processes: int = 1) -> Cluster:
     Args:
         name: of the cluster.
         processes: how many processes share the CPU, where there is no GPU.
+        reserve: the share of each memory that placements are to leave free: allocators have gaps.
 
     Raises:
-        PlacetoError: fewer than one process, or several beside GPUs.
+        PlacetoError: fewer than one process, or several beside GPUs; a reserve that is no share.
     """
     import torch
+
+    if not 0 <= reserve < 1:
+        raise PlacetoError(f"reserve is {reserve}, expected a share from 0, below 1")
 
     if processes < 1:
         raise PlacetoError(f"processes is {processes}, expected a number from 1")
     here = machine()
     host = f"{here['processor']}, {here['cores']} cores"
     if not torch.cuda.is_available():
-        memory = _host_memory() // processes
+        memory = int((1 - reserve) * _host_memory()) // processes
         names = [f"rank{number}" for number in range(processes)] if processes > 1 else ["cpu"]
         devices = [Device(each, "cpu", memory, torch="cpu") for each in names]
         loopback = [
             Channel(f"{a}-to-{b}", (a,), (b,), LOOPBACK_BANDWIDTH, LOOPBACK_LATENCY)
             for a, b in permutations(names, 2)
         ]
-        source = f"Found on {platform.node()} by placeto detect: {host}, no GPU."
+        source = f"Found on {platform.node()} by placeto detect: {host}, no GPU. {_kept(reserve)}"
         if loopback:
             source += " 2 GB/s and 100 us between processes are assumed."
         return Cluster(name, tuple(devices), tuple(loopback), source)
     if processes > 1:
         raise PlacetoError("processes goes with a machine without a GPU: each GPU has its own")
-    return _with_gpus(name, host)
+    return _with_gpus(name, host, reserve)
 
 
-def _with_gpus(name: str, host: str) -> Cluster:
+def _kept(reserve: float) -> str:
+    return f"{reserve:.0%} of each memory are left free."
+
+
+def _with_gpus(name: str, host: str, reserve: float) -> Cluster:
     import torch
 
     count = torch.cuda.device_count()
     found = [torch.cuda.get_device_properties(number) for number in range(count)]
     names = [f"cuda:{number}" for number in range(count)]
     devices = [
-        Device(each, kind_of(gpu.name), gpu.total_memory, GPU_LAUNCH)
+        Device(each, kind_of(gpu.name), int((1 - reserve) * gpu.total_memory), GPU_LAUNCH)
         for each, gpu in zip(names, found, strict=True)
     ]
-    devices.append(Device("cpu", "cpu", _host_memory()))
+    devices.append(Device("cpu", "cpu", int((1 - reserve) * _host_memory())))
     bus = REACHED * _pcie_bandwidth()
     links, channels, said = _nvlinks(count), [], []
     for a, b in permutations(range(count), 2):
@@ -94,7 +103,7 @@ def _with_gpus(name: str, host: str) -> Cluster:
     source = (
         f"Found on {platform.node()} by placeto detect: {gpus}{ways}; {host}. Bandwidths are "
         f"{REACHED:.0%} of the data sheets'; {1e6 * GPU_LATENCY:.0f} us of latency and "
-        f"{1e6 * GPU_LAUNCH:.0f} us an op are assumed."
+        f"{1e6 * GPU_LAUNCH:.0f} us an op are assumed. {_kept(reserve)}"
     )
     return Cluster(name, tuple(devices), tuple(channels), source)
 

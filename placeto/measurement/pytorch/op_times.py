@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,16 @@ from torch import Tensor
 from placeto.extraction.pytorch.capture import BUFFER, PARAMETER, loss_targets, total_loss
 from placeto.extraction.pytorch.inputs import Call, real_call
 from placeto.extraction.pytorch.ops import UPDATE
-from placeto.extraction.pytorch.source import Traced
+from placeto.extraction.pytorch.source import Traced, trace_module
+from placeto.extraction.source import Source
 from placeto.extraction.user_code import running
+from placeto.measurement.child import Child, ChildError
 from placeto.measurement.pytorch.interpret import TimedInterpreter
 from placeto.support.arrays import Bools, Floats
+from placeto.support.errors import PlacetoError
 
 WARM_UP, PASSES = 2, 7
+_PATIENCE_SECONDS = 300.0
 # As `placeto extract` knows them; what an optimizer's step takes does not depend on the rate.
 OPTIMIZERS: dict[str, Callable[[Sequence[Tensor]], torch.optim.Optimizer]] = {
     "sgd": lambda tensors: torch.optim.SGD(tensors, lr=1e-6),
@@ -40,7 +44,9 @@ class OpTimes:
         op_overhead: seconds that each op takes besides.
         passes: (num_passes, 2) seconds of a microbatch forward and backward as PyTorch runs it, and
             of its ops one after the other.
-        step_seconds: of a whole step, all microbatches and the optimizer, as PyTorch runs it.
+        step_seconds: of a whole step, all microbatches and the optimizer, as PyTorch runs it while
+            no other process computes.
+        alone: by what factor a microbatch is faster then than beside the others.
     """
 
     seconds: Floats
@@ -49,9 +55,12 @@ class OpTimes:
     op_overhead: float
     passes: Floats
     step_seconds: float
+    alone: float = 1.0
 
 
-def time_ops(traced: Traced, device: str, threads: int = 1, passes: int = PASSES) -> OpTimes:
+def time_ops(
+    traced: Traced, device: str, threads: int = 1, others: int = 0, passes: int | None = None
+) -> OpTimes:
     """Runs a module's step on a device, op by op and as a whole, in turn.
 
     Every op of the captured graph runs with the module's own weights and inputs, in order. On the
@@ -60,44 +69,101 @@ def time_ops(traced: Traced, device: str, threads: int = 1, passes: int = PASSES
     costs; on the CPU all are taken to be slower by the same factor. An optimizer's step, and the
     adding up of gradients, are timed as wholes, and are each parameter's by its bytes.
 
+    Processes that share a CPU slow each other down, as they share its memory. In a pipeline all of
+    them compute: ops are timed while others do the same.
+
     Args:
         traced: the step.
         device: as PyTorch calls it.
-        threads: of the CPU.
-        passes: how many count; medians are taken.
+        threads: of the CPU, in each process.
+        others: how many other processes train the module meanwhile.
+        passes: how many count, by default `PASSES`; medians are taken.
 
     Raises:
         PlacetoError: the user's code raises something, or there is not enough memory.
     """
+    passes = PASSES if passes is None else passes
     with running(traced.source), _threads(threads):
         torch.manual_seed(0)
         where, options = traced.source.text, traced.options
         call = real_call(traced.make, options["inputs"], traced.call.microbatches, where)
         step = _Step(traced, call, torch.device(device))
-        both = [(step.backward(), step.each()) for _ in range(WARM_UP + passes)][WARM_UP:]
-        update, adding = step.optimizer(passes), step.adding(passes)
         step_seconds = step.whole(passes)
-    ops, nodes = traced.listed.ops, traced.listed.nodes
-    names = [node.name if node is not None else "" for node in nodes]
-    found = np.array([[each.get(name, 0.0) for name in names] for _, each in both])
+        quiet = float(np.median([step.backward() for _ in range(passes)])) if others else 0.0
+        with _others(traced, threads, others):
+            both = [(step.backward(), step.each()) for _ in range(WARM_UP + passes)][WARM_UP:]
+            update, adding = step.optimizer(passes), step.adding(passes)
     turns = np.array([[whole, sum(each.values())] for whole, each in both])
-    seconds, overhead = np.median(found, axis=0), 0.0
     longer = float(np.median(turns[:, 0] / turns[:, 1]))
-    if step.device.type != "cpu" and longer > 1:
+    on_gpu = step.device.type != "cpu" and longer > 1
+    seconds, missing = _op_seconds(traced, [each for _, each in both], step.interpreter.missing)
+    overhead = 0.0
+    if on_gpu:
         overhead = float(np.median(turns[:, 0] - turns[:, 1])) / np.count_nonzero(seconds)
     else:
         # Medians leave out what slows down now one op and now another.
-        seconds *= longer * float(np.median(turns[:, 1])) / seconds.sum()
-    moved = np.array([op.moved_bytes for op in ops])
-    missing = np.array([name in step.interpreter.missing for name in names])
+        seconds *= float(np.median(turns[:, 0])) / seconds[~missing].sum()
+    ops = traced.listed.ops
+    updated = np.array([op.moved_bytes * (op.phase == UPDATE) for op in ops])
+    summed = np.array([float(op.param_bytes * (op.phase == PARAMETER)) for op in ops])
+    alone = quiet / float(np.median(turns[:, 0])) if others else 1.0
+    seconds += _parted(update, updated)
+    adding_each = _parted(adding, summed)
+    return OpTimes(seconds, ~missing, adding_each, overhead, turns, step_seconds, alone)
+
+
+def _op_seconds(
+    traced: Traced, passes: Sequence[Mapping[str, float]], missing: Set[str]
+) -> tuple[Floats, Bools]:
+    """(num_ops,) medians over passes, by the names of nodes, and which ops did not run."""
+    names = [node.name if node is not None else "" for node in traced.listed.nodes]
+    seconds = np.median([[each.get(name, 0.0) for name in names] for each in passes], axis=0)
+    moved = np.array([op.moved_bytes for op in traced.listed.ops])
+    left_out = np.array([name in missing for name in names])
     ran = (seconds > 0) & (moved > 0)
-    if missing.any() and ran.any():
-        seconds[missing] = moved[missing] * (seconds[ran].sum() / moved[ran].sum())
-    updates = np.array([op.phase == UPDATE for op in ops])
-    parameters = np.array([op.phase == PARAMETER for op in ops])
-    sizes = np.array([float(op.param_bytes) for op in ops]) * parameters
-    seconds += _parted(update, moved * updates)
-    return OpTimes(seconds, ~missing, _parted(adding, sizes), overhead, turns, step_seconds)
+    if left_out.any() and ran.any():
+        seconds[left_out] = moved[left_out] * (seconds[ran].sum() / moved[ran].sum())
+    return seconds, left_out
+
+
+def keep_busy(source: Source, threads: int, begun: Callable[[], None]) -> None:
+    """Trains the module of a source on the CPU, for good.
+
+    Args:
+        source: of the module.
+        threads: how many.
+        begun: called before the second microbatch.
+    """
+    traced = trace_module(source, lambda line: None)
+    with running(source), _threads(threads):
+        count = traced.call.microbatches
+        call = real_call(traced.make, traced.options["inputs"], count, source.text)
+        step = _Step(traced, call, torch.device("cpu"))
+        step.backward()
+        begun()
+        while True:
+            step.backward()
+
+
+@contextlib.contextmanager
+def _others(traced: Traced, threads: int, count: int) -> Iterator[None]:
+    """A context in which so many other processes train the same module on the CPU."""
+    settings = {"source": traced.source.text, "threads": threads}
+    children = [
+        Child("a process that computes meanwhile", "placeto.measurement.pytorch.busy", settings)
+        for _ in range(count)
+    ]
+    try:
+        for child in children:
+            answer = child.receive(_PATIENCE_SECONDS)
+            if "error" in answer:
+                raise PlacetoError(answer["error"])
+        yield
+    except ChildError as error:
+        raise PlacetoError(f"{traced.source.text}: {error}") from error
+    finally:
+        for child in children:
+            child.close()
 
 
 def _parted(seconds: float, sizes: Floats) -> Floats:

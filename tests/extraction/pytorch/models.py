@@ -111,6 +111,25 @@ def reads_where() -> tuple[nn.Module, Tensor]:
     return nn.Linear(4, 3), torch.randn(8, 4)
 
 
+class LayerDrop(nn.Module):
+    """Leaves a layer out of a training step now and then, as speech and translation models do."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            if not (self.training and torch.rand([]) < self.rate):
+                x = layer(x)
+        return x
+
+
+def layer_drop(rate: float = 0.1) -> tuple[nn.Module, Tensor]:
+    return LayerDrop(rate), torch.randn(8, 4)
+
+
 def on_meta(tied: bool = False) -> tuple[nn.Module, Tensor]:
     with torch.device("meta"):
         module, inputs = language(layers=1, tied=tied)

@@ -35,6 +35,13 @@ def test_a_loss_of_its_own_and_keywords() -> None:
     assert not any(name.startswith("targets") for name in graph.op_names)
 
 
+def test_layers_that_may_be_left_out_are_all_there() -> None:
+    graph = extract(f"{MODELS}:layer_drop").graph
+    forward = [name for name in graph.op_names if "/addmm" in name and "grad" not in name]
+    assert forward == ["layers.0/addmm", "layers.1/addmm_1", "layers.2/addmm_2"]
+    assert not any("rand" in kind for kind in graph.op_types)
+
+
 @pytest.mark.parametrize("name", ["drops", "reads_an_array", "reads_where"])
 def test_weights_that_need_values(name: str) -> None:
     graph = extract(f"{MODELS}:{name}").graph
@@ -69,7 +76,7 @@ def test_half_precision_is_said_to_be_timed_as_single() -> None:
         ("alone?inputs=8,4,x", "inputs=x is not a shape such as 32x3x224x224"),
         ("alone?inputs=8x5", "torch.export cannot capture the module: a and b must have same"),
         ("number", "returned int, expected a torch.nn.Module, or a tuple of one and its inputs"),
-        ("branching", "torch.export cannot capture the module: "),
+        ("branching", "cannot capture the module: it reads a tensor's value, which is not known"),
         (
             "broken?inference=true",
             r"no attribute 'nothing' \(.*models\.py, line \d+\)",

@@ -58,6 +58,10 @@ def test_a_machine_without_a_gpu(monkeypatch):
     assert [each.name for each in two.devices] == ["rank0", "rank1"]
     assert {each.torch for each in two.devices} == {"cpu"}
     assert two.devices[0].memory_bytes == alone.devices[0].memory_bytes // 2
+    all_of_it = detect_cluster("box", reserve=0.0).devices[0].memory_bytes
+    assert alone.devices[0].memory_bytes == int(0.95 * all_of_it)
+    with pytest.raises(PlacetoError, match=r"reserve is 1\.5, expected a share from 0, below 1"):
+        detect_cluster("box", reserve=1.5)
     assert (two.channel_between >= 0).sum() == 2
     with pytest.raises(PlacetoError, match="processes is 0, expected a number from 1"):
         detect_cluster("box", processes=0)
@@ -79,7 +83,7 @@ def gpus(monkeypatch):
 def test_unequal_gpus(gpus):
     cluster = detect_cluster("box")
     assert [each.kind for each in cluster.devices] == ["a100", "a100", "v100", "v100", "cpu"]
-    assert cluster.devices[2].memory_bytes == 32 * 2**30
+    assert cluster.devices[2].memory_bytes == int(0.95 * 32 * 2**30)
     bandwidth = {each.name: each.bandwidth for each in cluster.channels}
     # By hand: 12 and 4 links of 25 GB/s; 16 lanes of 1.969 GB/s; of all of it four fifths.
     assert bandwidth["cuda:0-to-cuda:1"] == pytest.approx(0.8 * 12 * 25e9)
