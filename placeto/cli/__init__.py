@@ -25,6 +25,7 @@ COMMANDS = {
     "show": "what is in a graph: ops, bytes, critical path, groups, bounds",
     "place": "find a placement",
     "compare": "a table of placers on the same problem",
+    "fit": "the largest batch of a PyTorch module that fits",
     "simulate": "step time, memory and timeline of a placement",
     "measure": "step time of a placement that is run for real",
     "detect": "the devices of this machine, as a cluster file",

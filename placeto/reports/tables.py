@@ -16,6 +16,7 @@ from placeto.graph import ComputationGraph
 from placeto.measurement import Conduct, Measurement
 from placeto.placement import Placement
 from placeto.placers import PLACERS
+from placeto.placers.fitting import BatchTry
 from placeto.placers.strategies import Outlook
 from placeto.problem import PlacementProblem
 from placeto.reports.rows import (
@@ -320,6 +321,16 @@ def outlook_table(graph: ComputationGraph, cluster: Cluster, found: Sequence[Out
             row["how"],
             style="bold" if best else "",
         )
+    return table
+
+
+def fit_table(tries: Sequence[BatchTry]) -> Table:
+    """Batches that were tried, the smallest first, and whether they fit."""
+    table = _table("", ["batch", "fullest device", "step time", "fits"], left=())
+    for each in sorted(tries, key=lambda each: each.batch):
+        fits = "yes" if each.found.feasible else Text("OOM", style="red")
+        seconds = format_time(each.found.step_time)
+        table.add_row(str(each.batch), format_share(each.fullness), seconds, fits)
     return table
 
 
