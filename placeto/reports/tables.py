@@ -305,19 +305,19 @@ def outlook_table(graph: ComputationGraph, cluster: Cluster, found: Sequence[Out
     rows = [outlook_row(graph, cluster, each, found) for each in found]
     fit = [row["step_time"] for row in rows if row["feasible"]]
     rate = [] if graph.batch is None else [_RATE]
-    columns = ["strategy", "step time", "times one", *rate, "fullest", "devices", "how"]
+    columns = ["strategy", "devices", "step time", "times one", *rate, "fullest", "how"]
     title = f"{graph.name} on {cluster.name}"
-    table = _table(title, columns, left=("strategy", "devices", "how"))
+    table = _table(title, columns, left=("strategy", "how"), whole=("strategy",))
     for row in rows:
         best = row["feasible"] and row["step_time"] == min(fit)
         examples = [] if not rate else [f"{row['examples_per_second']:.0f}"]
         table.add_row(
             row["strategy"],
+            str(len(row["devices"])),
             format_time(row["step_time"]),
             format_ratio(row["speedup"]),
             *examples,
             format_peak(row["peak_memory"], row["memory_limit"]),
-            ", ".join(row["devices"]),
             row["how"],
             style="bold" if best else "",
         )

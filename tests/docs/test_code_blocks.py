@@ -23,6 +23,8 @@ NOT_RUN = {
     ("docs/howto/ray.md", "placeto train"): "minutes on two quiet cores",
     ("docs/howto/ray.md", "ray start"): "needs several machines",
     ("docs/howto/torch_pipelines.md", "OMP_NUM_THREADS=1 torchrun"): "tests/examples runs it",
+    ("docs/howto/torch_pipelines.md", "placeto calibrate"): "a minute on two quiet cores",
+    ("docs/howto/torch_pipelines.md", "placeto fit"): "a minute, as it extracts again and again",
     ("docs/rl_libraries.md", "pip install"): "installs packages; tests/examples runs the examples",
     ("docs/tutorial.md", "python -m"): "installs all packages again",
 }
