@@ -104,7 +104,8 @@ def markdown(found: list[dict[str, Any]]) -> str:
         if theirs is None:
             rows.append(shown | {"Accelerate": "uses the disk", "its moved": "", "ratio": ""})
             continue
-        ratio = f"{own['step_time'] / theirs['step_time']:.2f}"
+        # What does not fit is no faster.
+        ratio = f"{own['step_time'] / theirs['step_time']:.2f}" if theirs["fits"] else ""
         rows.append(
             shown
             | {

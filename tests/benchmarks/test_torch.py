@@ -54,6 +54,8 @@ def test_a_table_of_device_maps():
         {"model": "gpt", "limit": "both", "placeto": own, "accelerate": theirs},
         {"model": "gpt", "limit": "none", "placeto": own, "accelerate": None},
     ]
-    first, second = device_maps.markdown(rows).splitlines()[2:]
-    assert first == "| `gpt` | both | 50 ms | 1 MiB | 100 ms, does not fit | 0 B | 0.50 |"
+    rows.append(rows[0] | {"accelerate": theirs | {"fits": True}})
+    first, second, third = device_maps.markdown(rows).splitlines()[2:]
+    assert first == "| `gpt` | both | 50 ms | 1 MiB | 100 ms, does not fit | 0 B |  |"
     assert "uses the disk" in second
+    assert third == "| `gpt` | both | 50 ms | 1 MiB | 100 ms | 0 B | 0.50 |"
