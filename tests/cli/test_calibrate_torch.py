@@ -1,5 +1,6 @@
 """`placeto calibrate --torch` and `placeto detect`."""
 
+import numpy as np
 import pytest
 
 from placeto import load_cluster, load_graph, load_pipeline, save_cluster
@@ -18,7 +19,13 @@ def two(folder, monkeypatch):
     save_cluster(detect_cluster("two", processes=2), "two.yaml")
 
 
-def test_a_module_is_measured_and_planned(placeto, two):
+def a_second_each(traced, device, threads, others):
+    assert (device, threads, others) == ("cpu", 2, 1)
+    seconds = np.ones(len(traced.listed.ops))
+    return op_times.OpTimes(seconds, seconds > 0, 0 * seconds, 0.0, np.ones((1, 2)), 1.0, 0.5)
+
+
+def test_a_module_is_measured_and_planned(placeto, two, monkeypatch):
     argv = ("calibrate", "--torch", SOURCE, "--cluster", "two.yaml", "-o", "out", "--json")
     found = placeto(*argv)
     assert found.status == 0
@@ -39,7 +46,9 @@ def test_a_module_is_measured_and_planned(placeto, two):
     place = ("out/deep.json.gz", "--cluster", "out/two-calibrated.yaml", "--pipeline", "plan.json")
     assert placeto("place", *place).status == 0
     assert load_pipeline("plan.json").microbatches == 4
-    # Once more, with the channels as they are, and a table for a person.
+    # Once more, with the channels as they are, and a table for a person; libraries keep memory.
+    monkeypatch.setattr("placeto.measurement.pytorch.calibrate.free_bytes", lambda device: 2**30)
+    monkeypatch.setattr("placeto.measurement.pytorch.calibrate.time_ops", a_second_each)
     argv = ("calibrate", "--torch", SOURCE, "--cluster", "out/two-calibrated.yaml", "-o", "again")
     found = placeto(*argv, "--keep-channels", "--threads", "2")
     assert found.status == 0
@@ -47,6 +56,8 @@ def test_a_module_is_measured_and_planned(placeto, two):
     again = load_cluster("again/two-calibrated.yaml")
     assert again.channels == cluster.channels
     assert again.kinds == ("two-cpu",)
+    assert [each.memory_bytes for each in again.devices] == [2**30] * 2
+    assert cluster.devices[0].memory_bytes == load_cluster("two.yaml").devices[0].memory_bytes
 
 
 @pytest.mark.parametrize(

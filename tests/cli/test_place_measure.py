@@ -74,7 +74,7 @@ def test_the_fastest_measured_is_kept(placeto, problem, pretend):  # noqa: F811
     assert row["peak_memory"] == simulate(problem, OFFERED[1]).peak_memory.tolist()
     assert row["measured_step_time"] == 2.5
     assert row["measured_interval"] == [2.0, 3.0]
-    assert row["stopped"] == "nothing is predicted to be faster by more than the noise"
+    assert row["stopped"] == "no run is expected to gain more than the noise"
     single, *found = row["measured"]
     assert (single["method"], single["ratio"], single["kept"]) == ("single", 1.0, False)
     assert single["samples"][:2] == [8.0, 12.0]

@@ -68,13 +68,13 @@ def test_random_problems(example: tuple[PlacementProblem, list[int]]) -> None:
     assert_equals_reference(*example)
 
 
-@examples(400)
+@examples(300)
 @given(large_placed())
 def test_random_problems_of_up_to_200_ops(example: tuple[PlacementProblem, list[int]]) -> None:
     assert_equals_reference(*example)
 
 
-@examples(800)
+@examples(500)
 @given(placed(made=clusters_of_links, ranked=True))
 def test_transfers_of_several_parts_and_ops_with_ranks(
     example: tuple[PlacementProblem, list[int]],

@@ -1,13 +1,13 @@
 """Measured costs for plans of PyTorch modules: op times of devices, channels between them."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from placeto.cluster import Cluster
+from placeto.cluster import Channel, Cluster
 from placeto.extraction.pytorch.capture import PARAMETER
 from placeto.extraction.pytorch.source import Traced, graph_of
 from placeto.graph import ComputationGraph
@@ -101,6 +101,9 @@ def calibrate_torch(
     wanted = _wanted(cluster, names, device)
     graph, origin = graph_of(traced)
     prefix = cluster.name.removesuffix("-calibrated") + "-"
+    channels, errors = cluster.channels, tuple[float, ...]()
+    if not keep_channels and channels:
+        channels, errors = _measured_channels(cluster, names, progress)
     times: dict[str, OpTimes] = {}
     for kind, number in wanted.items():
         progress(f"running {graph.name} op by op on {names[number]}")
@@ -108,25 +111,13 @@ def calibrate_torch(
         others = names.count("cpu") - 1 if names[number] == "cpu" else 0
         times[kind] = time_ops(traced, names[number], threads, others)
     kinds = {kind: prefix + kind.removeprefix(prefix) for kind in times}
-    channels, errors = cluster.channels, tuple[float, ...]()
-    if not keep_channels and channels:
-        found: dict[tuple[int, int], Transfers] = {}
-
-        def transfers(source: int, destination: int) -> Transfers:
-            if (pair := (source, destination)) not in found:
-                progress(f"sending from {names[source]} to {names[destination]}")
-                found[pair] = measure_transfers(names[source], names[destination])
-            return found[pair]
-
-        def sample(source: int, destination: int) -> tuple[Sample, ...]:
-            return transfers(source, destination).samples
-
-        def ends_of(source: int, destination: int) -> Ends | None:
-            return transfers(source, destination).ends
-
-        channels, errors = fit_channels(cluster, sample, ends_of)
     devices = tuple(
-        replace(each, kind=kinds[each.kind], launch_overhead_seconds=times[each.kind].op_overhead)
+        replace(
+            each,
+            kind=kinds[each.kind],
+            launch_overhead_seconds=times[each.kind].op_overhead,
+            memory_bytes=min(each.memory_bytes, free_bytes(names[wanted[each.kind]])),
+        )
         if each.kind in kinds
         else each
         for each in cluster.devices
@@ -134,7 +125,7 @@ def calibrate_torch(
     name = calibrated_name(cluster)
     source = _source(cluster, errors, threads)
     calibrated = replace(cluster, name=name, devices=devices, channels=channels, source=source)
-    columns = {kinds[kind]: _column(traced, origin, found) for kind, found in times.items()}
+    columns = {kinds[kind]: _column(traced, origin, each) for kind, each in times.items()}
     alone = {kinds[kind]: each.alone for kind, each in times.items()}
     graph = _with_columns(graph, columns, alone)
     problem = PlacementProblem(graph, calibrated, "none")
@@ -153,6 +144,27 @@ def calibrate_torch(
     return TorchCalibration(calibrated, graph, errors, checks)
 
 
+def _measured_channels(
+    cluster: Cluster, names: Sequence[str], progress: Progress
+) -> tuple[tuple[Channel, ...], tuple[float, ...]]:
+    """The channels with measured figures, and how far off each fit is; see `fit_channels`."""
+    found: dict[tuple[int, int], Transfers] = {}
+
+    def transfers(source: int, destination: int) -> Transfers:
+        if (pair := (source, destination)) not in found:
+            progress(f"sending from {names[source]} to {names[destination]}")
+            found[pair] = measure_transfers(names[source], names[destination])
+        return found[pair]
+
+    def sample(source: int, destination: int) -> tuple[Sample, ...]:
+        return transfers(source, destination).samples
+
+    def ends_of(source: int, destination: int) -> Ends | None:
+        return transfers(source, destination).ends
+
+    return fit_channels(cluster, sample, ends_of)
+
+
 def _torch_names(cluster: Cluster) -> list[str]:
     """(num_devices,) what PyTorch calls each device."""
     known = torch_devices(cluster)
@@ -168,7 +180,7 @@ def _torch_names(cluster: Cluster) -> list[str]:
     ]
 
 
-def _free_bytes(device: str) -> int:
+def free_bytes(device: str) -> int:
     """Bytes that tensors may take on a GPU; of the CPU any number."""
     import torch
 

@@ -72,8 +72,7 @@ def tracked(step: Any) -> int:
     return int(peak["Total"])
 
 
-@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
-@pytest.mark.parametrize("microbatches", [1, 4])
+@pytest.mark.parametrize(("microbatches", "optimizer"), [(1, "adam"), (4, "momentum")])
 @pytest.mark.parametrize("model", ["transformer", "convolutions", "perceptron"])
 def test_as_much_as_pytorch_holds(model: str, microbatches: int, optimizer: str) -> None:
     text = f"{HERE}:{model}?microbatches={microbatches}&optimizer={optimizer}&loss=crossentropy"

@@ -45,12 +45,6 @@ def test_ops_add_up_to_pytorchs_own_step():
     assert of["8/addmm_4"] > 2 * of["12/addmm_6"]
 
 
-def test_beside_another_process():
-    found = time_ops(traced("deep?batch=256&microbatches=4&loss=mse"), "cpu", others=1, passes=3)
-    assert 0.2 < found.alone < 1.5
-    assert found.seconds.sum() > 0
-
-
 @pytest.mark.parametrize("text", ["language?layers=1", "convolutions", "language?inference=true"])
 def test_modules_of_all_kinds_run(text):
     step = traced(text)
