@@ -8,10 +8,8 @@ from tyro.conf import UseAppendAction, arg
 
 from placeto.cli.arguments import Json, RealCluster
 from placeto.cli.output import check_outputs, note, print_result, progress
-from placeto.cli.sources import extracting
+from placeto.cli.sources import extracting, torch_source
 from placeto.cluster import load_cluster, save_cluster
-from placeto.extraction.source import parse_source
-from placeto.extraction.user_code import is_function, is_pytorch
 from placeto.graph import load_graph, save_graph
 from placeto.measurement import Effort, find_runnable
 from placeto.measurement.calibration import (
@@ -20,8 +18,8 @@ from placeto.measurement.calibration import (
     file_names,
     save_calibration,
 )
+from placeto.reports.devices import calibration_tables, torch_calibration_tables
 from placeto.reports.rows import channel_rows
-from placeto.reports.tables import calibration_tables, torch_calibration_tables
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 
@@ -147,12 +145,7 @@ def _torch(arguments: Calibrate, text: str) -> int:
         raise PlacetoError("calibrate: --torch goes without --graph: it makes the graph")
     if arguments.threads is not None and arguments.threads < 1:
         raise PlacetoError(f"threads is {arguments.threads}, expected a number from 1")
-    source, folder = parse_source(text), Path(arguments.output)
-    if not is_function(source) or not is_pytorch(source):
-        raise PlacetoError(
-            f"{text}: is no function of a module that imports torch; give net.py:make or "
-            "package.module:make"
-        )
+    source, folder = torch_source(text), Path(arguments.output)
     if folder.exists() and not folder.is_dir():
         raise PlacetoError(f"{folder}: cannot be written: not a folder")
     from placeto.extraction.pytorch.source import trace_module

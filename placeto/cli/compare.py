@@ -26,8 +26,9 @@ from placeto.placement import Placement
 from placeto.placers import PLACERS, NotApplicable, place
 from placeto.placers.strategies import STRATEGIES, outlook, verdict
 from placeto.problem import PlacementProblem
-from placeto.reports.rows import Baseline, baseline, outlook_row, placement_row
-from placeto.reports.tables import compare_table, outlook_table
+from placeto.reports.rows import Baseline, baseline, placement_row
+from placeto.reports.strategies import outlook_row, outlook_table
+from placeto.reports.tables import compare_table
 from placeto.simulation import save_timeline, simulate
 from placeto.support.errors import PlacetoError
 

@@ -8,7 +8,7 @@ from tyro.conf import arg
 from placeto.cli.arguments import Json
 from placeto.cli.output import check_outputs, note, print_result
 from placeto.cluster import save_cluster
-from placeto.reports.tables import detected_table
+from placeto.reports.devices import detected_table
 from placeto.support.errors import PlacetoError
 
 

@@ -7,14 +7,13 @@ from tyro.conf import Positional, arg
 
 from placeto.cli.arguments import ClusterName, Json
 from placeto.cli.output import note, print_result
-from placeto.cli.sources import extracting
+from placeto.cli.sources import extracting, torch_source
 from placeto.cluster import load_cluster
-from placeto.extraction.source import parse_source
-from placeto.extraction.user_code import is_function, is_pytorch, user_function
+from placeto.extraction.user_code import user_function
 from placeto.graph import ComputationGraph
 from placeto.placers.fitting import largest_batch
 from placeto.placers.strategies import Strategy
-from placeto.reports.tables import fit_table
+from placeto.reports.strategies import fit_table
 from placeto.support.errors import PlacetoError
 
 
@@ -40,12 +39,7 @@ class Fit:
 
 def run(arguments: Fit) -> int:
     """Tries batches; status 1 if none fits."""
-    source = parse_source(arguments.source)
-    if not is_function(source) or not is_pytorch(source):
-        raise PlacetoError(
-            f"{source.text}: is no function of a module that imports torch; give net.py:make or "
-            "package.module:make"
-        )
+    source = torch_source(arguments.source)
     if "microbatches" in source.options:
         raise PlacetoError(f"{source.text}: give --microbatches in the place of the option")
     if arguments.microbatches < 1:

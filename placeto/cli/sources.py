@@ -10,6 +10,8 @@ from placeto.cli.arguments import ProblemArguments
 from placeto.cli.output import note, progress
 from placeto.cluster import Cluster
 from placeto.extraction import Extraction
+from placeto.extraction.source import Source, parse_source
+from placeto.extraction.user_code import is_function, is_pytorch
 from placeto.graph import ComputationGraph
 from placeto.placers.microbatches import Tries, try_microbatches
 from placeto.problem import PlacementProblem
@@ -24,6 +26,21 @@ from placeto.zoo.folders import is_reference, synthetic_member
 def is_source(graph: str) -> bool:
     """Whether what is given for a graph has to be extracted, such as `zoo:nmt?layers=4`."""
     return ":" in graph and not os.path.exists(graph)
+
+
+def torch_source(text: str) -> Source:
+    """A source that is a function of PyTorch's.
+
+    Raises:
+        PlacetoError: it is none.
+    """
+    source = parse_source(text)
+    if not is_function(source) or not is_pytorch(source):
+        raise PlacetoError(
+            f"{text}: is no function of a module that imports torch; give net.py:make or "
+            "package.module:make"
+        )
+    return source
 
 
 def check_graph_file(path: str) -> None:

@@ -51,11 +51,11 @@ def outlook(graph: ComputationGraph, cluster: Cluster, strategy: Strategy) -> Ou
     """Simulates a step of a PyTorch module by a strategy.
 
     `single`: all microbatches one after the other on the best device that they fit on. `naive`:
-    layers on two devices or more, of which one computes at a time, as with a `device_map`; the best
-    such split. `pipeline`: see `plan_pipeline`. `data-parallel`: the whole module on each of
-    several devices, the fastest ones; each has a share of the microbatches (of a step of one, of
-    its examples), then gradients are summed up by a ring (Patarasuk & Yuan 2009), which does not
-    overlap with what comes before.
+    layers on two devices or more, of which one computes at a time, as with a `device_map`; split
+    where a simulation without that rule is fastest. `pipeline`: see `plan_pipeline`.
+    `data-parallel`: the whole module on each of several devices, the fastest ones; each has a share
+    of the microbatches (of a step of one, of its examples), then gradients are summed up by a ring
+    (Patarasuk & Yuan 2009), which does not overlap with what comes before.
 
     Raises:
         PlacetoError: the graph is of no PyTorch module, or has no costs for a device.

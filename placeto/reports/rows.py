@@ -16,7 +16,6 @@ from placeto.measurement import Measurement
 from placeto.placement import Placement
 from placeto.placers import place
 from placeto.placers.measured import Measured
-from placeto.placers.strategies import Outlook
 from placeto.problem import PlacementProblem
 from placeto.simulation import alive_microbatches, bubble_share, simulate
 from placeto.support.arrays import Ints
@@ -33,22 +32,6 @@ class MeasurementRow(TypedDict):
     pace: float | None
     samples: list[float]
     examples_per_second: float | None
-
-
-class OutlookRow(TypedDict):
-    """What a strategy would do; see `outlook_row`."""
-
-    graph: str
-    cluster: str
-    strategy: str
-    devices: list[str]
-    step_time: float
-    examples_per_second: float | None
-    speedup: float | None
-    peak_memory: list[int]
-    memory_limit: list[int]
-    feasible: bool
-    how: str
 
 
 class ChannelRow(TypedDict):
@@ -160,27 +143,6 @@ class Baseline:
         if self.infeasibility is None and math.isinf(placement.lower_bound):
             return f"no placement fits in memory: {placement.method} has ruled out every one"
         return self.infeasibility
-
-
-def outlook_row(
-    graph: ComputationGraph, cluster: Cluster, found: Outlook, every: Sequence[Outlook]
-) -> OutlookRow:
-    """A strategy's row; its speedup is over one device, None without one that fits."""
-    single = [each for each in every if each.strategy == "single" and each.feasible]
-    limit = {device.name: device.memory_bytes for device in cluster.devices}
-    return {
-        "graph": graph.name,
-        "cluster": cluster.name,
-        "strategy": found.strategy,
-        "devices": list(found.devices),
-        "step_time": found.step_time,
-        "examples_per_second": examples_per_second(graph, found.step_time),
-        "speedup": single[0].step_time / found.step_time if single else None,
-        "peak_memory": list(found.peak_memory),
-        "memory_limit": [limit[name] for name in found.devices],
-        "feasible": found.feasible,
-        "how": found.how,
-    }
 
 
 def channel_rows(cluster: Cluster, errors: Sequence[float]) -> list[ChannelRow]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rich import box
@@ -11,13 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from placeto.bounds import critical_path, work_bound
-from placeto.cluster import Cluster, end_seconds
+from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.measurement import Conduct, Measurement
 from placeto.placement import Placement
 from placeto.placers import PLACERS
-from placeto.placers.fitting import BatchTry
-from placeto.placers.strategies import Outlook
 from placeto.problem import PlacementProblem
 from placeto.reports.rows import (
     Baseline,
@@ -28,7 +25,6 @@ from placeto.reports.rows import (
     fullest,
     geometric_means,
     kept_row,
-    outlook_row,
     pipeline_row,
 )
 from placeto.reports.summary import (
@@ -43,13 +39,8 @@ from placeto.support.arrays import Ints
 from placeto.support.units import format_bytes, format_seconds
 from placeto.zoo.families import FAMILIES, SIZE
 
-if TYPE_CHECKING:
-    from placeto.measurement.calibration import Calibration
-    from placeto.measurement.pytorch.calibrate import TorchCalibration
-
-_RATE = "ex/s"  # examples a second; short, so that tables of placers stay narrow
+RATE = "ex/s"  # examples a second; short, so that tables of placers stay narrow
 _OBJECTIVES = {"step-time": "step time", "throughput": "a microbatch"}
-_SIZE = 2**20  # bytes of the tensor whose ends' costs are shown
 
 
 def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
@@ -59,8 +50,8 @@ def compare_table(placements: Sequence[Placement], base: Baseline) -> Table:
     # One placer may have proven more than is known beforehand.
     low = max((bound for bound in map(base.bound, placements) if bound < np.inf), default=None)
     below = "none fits" if low is None else f"no placement that fits is below {format_time(low)}"
-    rate = [] if problem.graph.batch is None else [_RATE]
-    table = _table(
+    rate = [] if problem.graph.batch is None else [RATE]
+    table = empty_table(
         f"{problem.graph.name} on {problem.cluster.name}, {problem.num_groups} groups",
         ["method", seconds, *rate, "ratio", "gap", "peak memory", "fits", "placed", "took"],
         left=("method", "fits"),
@@ -160,9 +151,9 @@ def measurement_table(
 
 def candidates_table(rows: Sequence[CandidateRow]) -> Table:
     """Placements that were run for real, the one that was kept stands out."""
-    rate = [_RATE] if any(row["examples_per_second"] for row in rows) else []
+    rate = [RATE] if any(row["examples_per_second"] for row in rows) else []
     times = ["simulated", "predicted", "measured", *rate, "between"]
-    table = _table(
+    table = empty_table(
         "measured",
         ["method", *times, "ratio", "runs", ""],
         left=("method", ""),
@@ -205,7 +196,7 @@ def evaluation_tables(policy: str, rows: Sequence[EvaluationRow]) -> list[Table]
         here = [row for row in rows if row["cluster"] == cluster]
         ratios = {mean["method"]: format_ratio(mean["ratio"]) for mean in geometric_means(here)}
         del ratios["single"]
-        table = _table(
+        table = empty_table(
             f"{policy} on {cluster}",
             ["graph", "single", *ratios],
             left=("graph",),
@@ -222,7 +213,7 @@ def evaluation_tables(policy: str, rows: Sequence[EvaluationRow]) -> list[Table]
         table.add_section()
         table.add_row("geometric mean", "", *ratios.values(), style="bold")
         tables.append(table)
-    means = _table(
+    means = empty_table(
         "all problems",
         ["method", "geometric mean", "fits", "seconds"],
         left=("method",),
@@ -236,118 +227,10 @@ def evaluation_tables(policy: str, rows: Sequence[EvaluationRow]) -> list[Table]
     return [*tables, means]
 
 
-def calibration_tables(calibration: "Calibration") -> list[Table]:
-    """What was measured of a cluster: its devices, its channels if it has any, and graphs."""
-    cluster = calibration.cluster
-    columns = ["device", "kind", "overhead an op", "overhead a step"]
-    devices = _table("", columns, left=("device", "kind"))
-    for device in cluster.devices:
-        took = calibration.launches[device.kind]
-        overheads = map(format_time, (took.op_overhead, took.step_overhead))
-        devices.add_row(device.name, device.kind, *overheads)
-    graphs = _table(
-        "",
-        ["all ops of", "on", "step", "stretch", "predicted", "again"],
-        left=("all ops of", "on"),
-        caption="Stretch: of the kernels' times. Again: a step in turn with all others.",
-    )
-    for check in calibration.checks:
-        graphs.add_row(
-            check["graph"],
-            check["device"],
-            format_time(check["measured"]),
-            format_ratio(check["stretch"]),
-            format_time(check["predicted"]),
-            format_time(check["again"]),
-        )
-    return [devices, *_channel_tables(cluster, calibration.errors), graphs]
-
-
-def torch_calibration_tables(calibration: "TorchCalibration") -> list[Table]:
-    """What was measured of a PyTorch module's devices: channels if any were, and steps."""
-    columns = ["device", "kind", "step", "predicted", "alone", "ops not measured"]
-    steps = _table(
-        "",
-        columns,
-        left=("device", "kind"),
-        caption="Step: all microbatches, while no other process computes; alone: its time then.",
-    )
-    for check in calibration.checks:
-        times = map(format_time, (check.measured, check.predicted))
-        alone = format_ratio(check.alone)
-        steps.add_row(check.device, check.kind, *times, alone, str(check.not_measured))
-    return [*_channel_tables(calibration.cluster, calibration.errors), steps]
-
-
-def _channel_tables(cluster: Cluster, errors: Sequence[float]) -> list[Table]:
-    """The channels that were measured; none if none were."""
-    if not errors:
-        return []
-    channels = _table(
-        "",
-        ["channel", "bandwidth", "latency", "overhead", "off by", "send", "receive"],
-        left=("channel",),
-        caption=f"Send, receive: what a tensor of {format_bytes(_SIZE)} costs the devices.",
-    )
-    for channel, error in zip(cluster.channels, errors, strict=True):
-        times = map(format_time, (channel.latency_seconds, channel.overhead_seconds))
-        bandwidth = f"{format_bytes(channel.bandwidth)}/s"
-        ends = [
-            format_time(end_seconds(costs, _SIZE)) if costs else "-"
-            for costs in (channel.send, channel.receive)
-        ]
-        channels.add_row(channel.name, bandwidth, *times, format_share(error), *ends)
-    return [channels]
-
-
-def outlook_table(graph: ComputationGraph, cluster: Cluster, found: Sequence[Outlook]) -> Table:
-    """Strategies of a graph, a row each; the fastest that fits stands out."""
-    rows = [outlook_row(graph, cluster, each, found) for each in found]
-    fit = [row["step_time"] for row in rows if row["feasible"]]
-    rate = [] if graph.batch is None else [_RATE]
-    columns = ["strategy", "devices", "step time", "times one", *rate, "fullest", "how"]
-    title = f"{graph.name} on {cluster.name}"
-    table = _table(title, columns, left=("strategy", "how"), whole=("strategy",))
-    for row in rows:
-        best = row["feasible"] and row["step_time"] == min(fit)
-        examples = [] if not rate else [f"{row['examples_per_second']:.0f}"]
-        table.add_row(
-            row["strategy"],
-            str(len(row["devices"])),
-            format_time(row["step_time"]),
-            format_ratio(row["speedup"]),
-            *examples,
-            format_peak(row["peak_memory"], row["memory_limit"]),
-            row["how"],
-            style="bold" if best else "",
-        )
-    return table
-
-
-def fit_table(tries: Sequence[BatchTry]) -> Table:
-    """Batches that were tried, the smallest first, and whether they fit."""
-    table = _table("", ["batch", "fullest device", "step time", "fits"], left=())
-    for each in sorted(tries, key=lambda each: each.batch):
-        fits = "yes" if each.found.feasible else Text("OOM", style="red")
-        seconds = format_time(each.found.step_time)
-        table.add_row(str(each.batch), format_share(each.fullness), seconds, fits)
-    return table
-
-
-def detected_table(cluster: Cluster) -> Table:
-    """The devices of a machine, and how fast the fastest channel out of each is."""
-    table = _table("", ["device", "kind", "memory", "to others"], left=("device", "kind"))
-    for device in cluster.devices:
-        ways = [each.bandwidth for each in cluster.channels if device.name in each.sources]
-        fastest = f"{format_bytes(max(ways))}/s" if ways else "-"
-        table.add_row(device.name, device.kind, format_bytes(device.memory_bytes), fastest)
-    return table
-
-
 def device_table(rows: Sequence[DeviceRow]) -> Table:
     """What each device has of a placement; see `device_rows`."""
     columns = ["device", "kind", "groups", "ops", "work", "peak memory"]
-    table = _table("", columns, left=("device", "kind"))
+    table = empty_table("", columns, left=("device", "kind"))
     for row in rows:
         peak = format_peak([row["peak_memory"]], [row["memory_limit"]])
         counts = str(row["groups"]), str(row["ops"])
@@ -379,7 +262,9 @@ def graph_tables(graph: ComputationGraph, kind: str | None, path: bool) -> list[
     where = f" on {kind}" if kind else ""
     if kind is not None and path:
         pairs["critical path"] = f"{format_time(path_on_kind(graph, kind))}{where}"
-    types = _table(f"op types by time{where}", ["type", "ops", "time", "share"], left=("type",))
+    types = empty_table(
+        f"op types by time{where}", ["type", "ops", "time", "share"], left=("type",)
+    )
     for name, ops, time, share in longest_types(graph, kind):
         types.add_row(name, str(ops), format_time(time), format_share(share))
     return [_pairs(pairs), types]
@@ -424,16 +309,16 @@ def list_tables(
 ) -> list[Table]:
     """What ships with the package, by name; families and placers are those of their registries."""
     columns = ["name", "ops", "groups", "kind", "source"]
-    graph_table = _table("graphs", columns, left=("name", "kind", "source"))
+    graph_table = empty_table("graphs", columns, left=("name", "kind", "source"))
     for name, graph in graphs.items():
         meta = (graph.meta.get(key) or "-" for key in ("kind", "source"))
         graph_table.add_row(name, str(graph.num_ops), str(num_groups(graph)), *meta)
     columns = ["name", "graphs", "what they are"]
-    family_table = _table("families", columns, left=("name", "what they are"))
+    family_table = empty_table("families", columns, left=("name", "what they are"))
     for name, family in FAMILIES.items():
         family_table.add_row(name, str(SIZE), family.summary)
     columns = ["name", "devices", "source"]
-    preset_table = _table("clusters", columns, left=columns)
+    preset_table = empty_table("clusters", columns, left=columns)
     preset_table.expand = True
     _, devices, source = preset_table.columns
     devices.max_width = 28
@@ -444,10 +329,10 @@ def list_tables(
         kinds = (f"{count} {kind} {format_bytes(size)}" for (kind, size), count in counts.items())
         preset_table.add_row(name, ", ".join(kinds), " ".join(cluster.source.split()))
     columns = ["name", "what it does"]
-    placer_table = _table("placers", columns, left=columns)
+    placer_table = empty_table("placers", columns, left=columns)
     for placer in PLACERS.values():
         placer_table.add_row(placer.name, placer.summary)
-    policy_table = _table("policies", ["name"], left=("name",))
+    policy_table = empty_table("policies", ["name"], left=("name",))
     for name in policies:
         policy_table.add_row(name)
     tables = [graph_table, family_table, preset_table, placer_table, policy_table]
@@ -533,7 +418,7 @@ def _pairs(pairs: Mapping[str, str | Text]) -> Table:
     return table
 
 
-def _table(
+def empty_table(
     title: str,
     columns: Sequence[str],
     left: Sequence[str],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from placeto import save_graph
+from placeto import Cluster, Device, save_cluster, save_graph
 from placeto.extraction import extract
 
 SOURCE = "tests.extraction.pytorch.models:deep?batch=64&microbatches=4&loss=mse"
@@ -32,6 +32,14 @@ def test_a_table_for_a_person(compare):
     assert found.status == 0
     assert "times one" in found.out
     assert "split" in found.err
+
+
+def test_what_does_not_fit_is_marked(placeto, compare):
+    small = Cluster("small", (Device("cuda:0", "k80", 2**20),))
+    save_cluster(small, "small.yaml")
+    found = placeto("compare", "m.json.gz", "--cluster", "small.yaml", "--strategies", "single")
+    assert "OOM" in found.out
+    assert "nothing fits" in found.err
 
 
 @pytest.mark.parametrize(

@@ -85,10 +85,11 @@ def measure_transfers(source: str, destination: str) -> Transfers:
 
 
 def _answers(ranks: list[Child]) -> list[dict[str, Any]]:
-    found = [rank.receive(_PATIENCE_SECONDS) for rank in ranks]
-    for rank, answer in zip(ranks, found, strict=True):
-        if "error" in answer:
-            raise ChildError(f"{rank.name}: {answer['error']}")
+    found = []
+    for rank in ranks:
+        found.append(rank.receive(_PATIENCE_SECONDS))
+        if "error" in found[-1]:
+            raise ChildError(f"{rank.name}: {found[-1]['error']}")
     return found
 
 

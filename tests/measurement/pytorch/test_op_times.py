@@ -11,6 +11,7 @@ from placeto.measurement.pytorch import transfers
 from placeto.measurement.pytorch.interpret import TimedInterpreter
 from placeto.measurement.pytorch.op_times import _Step, time_ops
 from placeto.measurement.pytorch.transfers import measure_transfers
+from placeto.support.errors import PlacetoError
 
 MODELS = "tests.extraction.pytorch.models"
 
@@ -72,26 +73,32 @@ def test_what_runs_is_the_step():
         )
 
 
-def test_what_a_device_has_no_kernel_for_yields_zeros():
-    def broken(*_):
-        raise NotImplementedError
+def on_meta(error):
+    """What is missing after a step on a device that computes nothing, where a relu fails."""
 
-    step = traced("mlp")
-    graph = step.captured.graph
-    node = next(each for each in graph.nodes if each.name == "relu")
-    target = node.target
+    def broken(*_):
+        raise error
+
+    graph = traced("mlp").captured.graph
+    next(each for each in graph.nodes if each.name == "relu").target = broken
     interpreter = TimedInterpreter(graph, torch.device("meta"))
-    values = [
-        torch.zeros(each.meta["val"].shape, device="meta")
-        for each in graph.nodes
-        if each.op == "placeholder"
-    ]
-    node.target = broken
-    try:
-        interpreter.run(*[value.to("meta") for value in values])
-    finally:
-        node.target = target
-    assert "relu" in interpreter.missing
+    given = [each.meta["val"] for each in graph.nodes if each.op == "placeholder"]
+    interpreter.run(*(torch.zeros(each.shape, dtype=each.dtype, device="meta") for each in given))
+    return interpreter.missing
+
+
+def test_what_a_device_has_no_kernel_for_is_left_out():
+    assert on_meta(NotImplementedError("no kernel")) == {"relu"}
+
+
+def test_what_finds_no_memory_is_not_taken_for_that():
+    with pytest.raises(torch.OutOfMemoryError):
+        on_meta(torch.OutOfMemoryError("out of memory"))
+
+
+def test_a_process_that_fails_is_heard_at_once():
+    with pytest.raises(PlacetoError, match="from cuda:9 to cuda:9: the process of cuda:9"):
+        measure_transfers("cuda:9", "cuda:9")
 
 
 def test_two_processes_send_to_each_other(monkeypatch):
