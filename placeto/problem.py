@@ -56,6 +56,9 @@ class PlacementProblem:
         op_group: (num_ops,) group of each op.
         op_seconds: (num_ops, num_devices) seconds of each op on each device; infinite where it
             cannot run.
+        alone: (num_devices,) by what op times are to be multiplied where one device has all groups:
+            `placeto calibrate` says so in the graph's meta, of a kind whose devices slow each other
+            down, as the cores of a CPU do; its op times are those beside busy devices. Else 1.
         allowed: (num_groups, num_devices) which devices a placer may give a group: those that
             can run all of its ops, and of these only the pinned one if there is a pin.
         ranks: (num_ops,) of a device's ready ops, one with a lower rank goes first; None if it is
@@ -77,6 +80,7 @@ class PlacementProblem:
     objective: Objective = field(default="step-time", kw_only=True)
     op_group: Ints = field(init=False)
     op_seconds: Floats = field(init=False)
+    alone: Floats = field(init=False)
     allowed: Bools = field(init=False)
     ranks: Ints | None = field(init=False)
     held_back: Ints = field(init=False)
@@ -87,6 +91,7 @@ class PlacementProblem:
             raise PlacetoError(f"objective is {self.objective!r}, expected {known}")
         put = object.__setattr__
         put(self, "op_seconds", _op_seconds(self.graph, self.cluster))
+        put(self, "alone", _alone(self.graph, self.cluster))
         put(self, "op_group", group_ops(self.graph, self.grouping))
         put(self, "allowed", self._allowed())
         put(self, "ranks", rank_ops(self.graph, self.op_seconds, self.order))
@@ -142,6 +147,11 @@ class PlacementProblem:
     def num_devices(self) -> int:
         """How many devices there are to place them on."""
         return self.cluster.num_devices
+
+    def seconds_of(self, devices: Ints) -> Floats:
+        """(num_ops,) seconds of each op where a placement, (num_groups,) devices, has it."""
+        seconds = self.op_seconds[np.arange(self.graph.num_ops), devices[self.op_group]]
+        return seconds * self.alone[devices[0]] if (devices == devices[0]).all() else seconds
 
     @cached_property
     def group_seconds(self) -> Floats:
@@ -283,6 +293,19 @@ class PlacementProblem:
                 f"but devices go from 0 to {self.num_devices - 1}"
             )
         return array.astype(np.int64, order="C")
+
+
+def _alone(graph: ComputationGraph, cluster: Cluster) -> Floats:
+    costs = graph.meta.get("costs")
+    kinds = costs.get("kinds") if isinstance(costs, Mapping) else None
+    known = kinds if isinstance(kinds, Mapping) else {}
+
+    def factor(kind: str) -> float:
+        of_kind = known.get(kind)
+        found = of_kind.get("alone", 1.0) if isinstance(of_kind, Mapping) else 1.0
+        return float(found) if isinstance(found, int | float) and 0 < found < np.inf else 1.0
+
+    return np.array([factor(device.kind) for device in cluster.devices])
 
 
 def _op_seconds(graph: ComputationGraph, cluster: Cluster) -> Floats:

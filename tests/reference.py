@@ -52,6 +52,10 @@ def reference_schedule(
         float(graph.op_seconds[cluster.devices[device].kind][op])
         for op, device in enumerate(device_of)
     ]
+    if len(set(device_of)) == 1:
+        kinds = graph.meta.get("costs", {}).get("kinds", {})
+        factor = kinds.get(cluster.devices[device_of[0]].kind, {}).get("alone", 1.0)
+        seconds = [factor * each for each in seconds]
     sizes = graph.tensor_bytes.tolist()
     outputs: dict[int, list[int]] = {op: [] for op in range(graph.num_ops)}
     for tensor, producer in enumerate(graph.tensor_producer.tolist()):

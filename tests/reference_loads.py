@@ -15,6 +15,9 @@ def reference_loads(problem: PlacementProblem, devices: list[int]) -> dict[tuple
     for op, number in enumerate(where):
         device = cluster.devices[number]
         seconds = float(graph.op_seconds[device.kind][op])
+        if len(set(devices)) == 1:
+            kinds = graph.meta.get("costs", {}).get("kinds", {})
+            seconds *= kinds.get(device.kind, {}).get("alone", 1.0)
         loads["device", device.name] += seconds
         if seconds > 0:
             loads["device", device.name] += device.launch_overhead_seconds

@@ -55,6 +55,8 @@ FLOATS = Scale(
 )
 SCALES = st.sampled_from([GRID, GRID, TENTHS, FLOATS])
 KINDS = ("fast", "slow")
+# Meta of a graph whose devices are faster alone than beside others.
+ALONE = {"costs": {"kinds": {"fast": {"alone": 0.75}, "slow": {"alone": 0.5}}}}
 
 
 @st.composite
@@ -110,6 +112,7 @@ def graphs(draw: st.DrawFn, scale: Scale = GRID, max_ops: int = 60) -> Computati
         param_bytes=np.array([row[4] for row in rows]),
         temp_bytes=np.array([row[5] for row in rows]),
         colocation=np.array([row[6] for row in rows]),
+        meta=draw(st.sampled_from([{}, {}, ALONE])),
     )
 
 

@@ -23,7 +23,6 @@ from benchmarks.torch_pipelines.nets import MIDDLE, NETS, UNEVEN
 from placeto import PlacementProblem, load_cluster, load_graph, plan_pipeline, save_cluster
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.pytorch.detect import detect_cluster
-from placeto.placement.alone import alone_factors
 from placeto.placement.pipeline_plan import stage_units
 from placeto.simulation import step_times
 from placeto.support.errors import PlacetoError
@@ -59,7 +58,7 @@ def planned(net: str, folder: Path) -> dict[str, Any]:
     return {
         "schedule": plan.schedule, "plan": list(plan.split_points), "batch": graph.batch,
         "single": plan.single_device_step_time, "predicted": predicted,
-        "alone": alone_factors(problem).tolist(), "found_in": placement.wall_seconds,
+        "alone": problem.alone.tolist(), "found_in": placement.wall_seconds,
     }  # fmt: skip
 
 

@@ -50,3 +50,13 @@ def make(batch: int = 16, words: int = 8000, length: int = 64, width: int = 256,
     """The model, and a batch of texts."""
     model = GPT(words, length, width, 4, layers)
     return model, torch.arange(batch * length).reshape(batch, length) % words
+
+
+def targets(text):
+    """(batch, length) what the scores are to tell: the words."""
+    return text
+
+
+def loss(scores, text):
+    """The mean cross-entropy of the words."""
+    return nn.functional.cross_entropy(scores.flatten(0, 1), text.flatten())

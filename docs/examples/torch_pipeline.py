@@ -2,36 +2,32 @@
 
 placeto extract 'gpt.py:make?batch=16&microbatches=8&loss=crossentropy' -o gpt.json.gz
 placeto place gpt.json.gz --cluster my-box.yaml --pipeline plan.json
-torchrun --nproc-per-node 2 torch_pipeline.py plan.json                 # two CPUs, gloo
-torchrun --nproc-per-node 2 torch_pipeline.py plan.json --device cuda   # cuda:0 and cuda:1, nccl
+torchrun --nproc-per-node 2 torch_pipeline.py gpt plan.json                 # two CPUs, gloo
+torchrun --nproc-per-node 2 torch_pipeline.py gpt plan.json --device cuda   # cuda:0, cuda:1, nccl
 """
 
 import argparse
+import importlib
 import os
 import time
 
 import torch
 import torch.distributed as dist
-from gpt import make
-from torch import nn
 
 import placeto
-
-
-def loss_of(scores, text):
-    """The mean cross-entropy of each next word."""
-    return nn.functional.cross_entropy(scores.flatten(0, 1), text.flatten())
 
 
 def main():
     """Runs some steps; with --check, compares the first one with the whole model's."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("net", help="a Python file beside this one: gpt or resnet")
     parser.add_argument("plan")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--check", action="store_true")
     wanted = parser.parse_args()
+    net = importlib.import_module(wanted.net)
     plan = placeto.load_pipeline(wanted.plan)
     rank, stages = int(os.environ["RANK"]), len(plan.stages)
     if int(os.environ["WORLD_SIZE"]) != stages:
@@ -42,25 +38,26 @@ def main():
     dist.init_process_group("gloo" if device.type == "cpu" else "nccl")
 
     torch.manual_seed(0)  # the same weights in all processes
-    model, text = make(batch=wanted.batch)
+    model, examples = net.make(batch=wanted.batch)
+    target = net.targets(examples)
     wanted_gradients = {}
     if wanted.check:
-        whole = loss_of(model(text), text)
+        whole = net.loss(model(examples), target)
         whole.backward()
         wanted_gradients = {name: each.grad for name, each in model.named_parameters()}
         model.zero_grad(set_to_none=True)
 
     split = placeto.pipeline_stages(model, plan)
-    pipe = split.pipe(text.chunk(plan.microbatches)[0])
+    pipe = split.pipe(examples.chunk(plan.microbatches)[0])
     stage = pipe.build_stage(rank, device)
-    schedule = split.schedule(stage, plan.microbatches, loss_fn=loss_of)
+    schedule = split.schedule(stage, plan.microbatches, loss_fn=net.loss)
     optimizer = torch.optim.SGD(stage.submod.parameters(), lr=0.1, momentum=0.9)
-    text = text.to(device)
+    examples, target = examples.to(device), target.to(device)
     for step in range(wanted.steps):
         began, losses = time.perf_counter(), []
         optimizer.zero_grad(set_to_none=True)
-        inputs = (text,) if rank == 0 else ()
-        last = {"target": text, "losses": losses} if rank == stages - 1 else {}
+        inputs = (examples,) if rank == 0 else ()
+        last = {"target": target, "losses": losses} if rank == stages - 1 else {}
         schedule.step(*inputs, **last)
         if wanted.check and step == 0:
             for name, each in stage.submod.named_parameters():

@@ -4,6 +4,7 @@ import numpy as np
 
 from placeto.bounds.fill import fill_bound
 from placeto.bounds.heads import join_heads, one_machine, path_heads
+from placeto.bounds.lone import below_lone
 from placeto.bounds.memory import fitting_devices
 from placeto.bounds.queues import queue_pairs
 from placeto.bounds.relaxed import Relaxed, mirror, relax
@@ -26,7 +27,7 @@ def critical_path(problem: PlacementProblem) -> float:
     none = np.zeros(0, dtype=np.int64)
     relaxed = relax(problem, problem.allowed, (none, none))
     ends = path_heads(relaxed) + relaxed.seconds
-    return float(ends.min(axis=1).max())
+    return below_lone(problem, float(ends.min(axis=1).max()))
 
 
 def lower_bound(problem: PlacementProblem) -> float:
@@ -35,7 +36,8 @@ def lower_bound(problem: PlacementProblem) -> float:
     For throughput it is `throughput_bound`. For step times it holds for the simulation's semantics:
     pins, groups, memory and its queues. A tensor flows through the parts of its transfer: an edge
     has the slowest of them. What they cost devices beside their ops is left out; with ranks no
-    order in the queues is known. The largest of
+    order in the queues is known. Where single devices are faster alone, it is not above theirs. The
+    largest of
 
     - `work_bound`: all work, divided over the devices;
     - the longest of any op's head, its seconds and its tail, the time from its end to the step's.
@@ -55,12 +57,13 @@ def lower_bound(problem: PlacementProblem) -> float:
     relaxed = relax(problem, allowed, queue_pairs(problem, allowed))
     heads = _heads(relaxed)
     tails = _heads(mirror(relaxed))[::-1]
-    return max(
+    shared = max(
         work_bound(problem),
         group_bound(relaxed, heads, tails),
         window_bound(problem, relaxed, heads, tails),
         fill_bound(problem, relaxed, heads, tails),
     )
+    return below_lone(problem, shared)
 
 
 def group_bound(relaxed: Relaxed, heads: Floats, tails: Floats) -> float:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from placeto.bounds.lone import below_lone
 from placeto.bounds.memory import dual_prices, fitting_devices
 from placeto.bounds.relaxed import Classes, Relaxed, allowed_classes, device_classes
 from placeto.problem import PlacementProblem
@@ -19,7 +20,7 @@ def work_bound(problem: PlacementProblem) -> float:
     parameters must fit (a linear program, see `best_prices`).
     """
     classes = device_classes(problem)
-    return _divided(problem, classes, classes.overhead)
+    return below_lone(problem, _divided(problem, classes, classes.overhead))
 
 
 def throughput_bound(problem: PlacementProblem) -> float:
@@ -31,7 +32,8 @@ def throughput_bound(problem: PlacementProblem) -> float:
     classes = device_classes(problem)
     group = float(_held(problem, classes).min(axis=1).max())
     divided = _divided(problem, classes, np.zeros(len(classes.size)))
-    return max(divided, group) / problem.graph.num_microbatches
+    shared = max(divided, group) / problem.graph.num_microbatches
+    return below_lone(problem, shared, throughput=True)
 
 
 def _divided(problem: PlacementProblem, classes: Classes, beyond: Floats) -> float:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from threading import Event
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from placeto.measurement.inputs import with_inputs
 from placeto.measurement.measured import Effort
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 _LINE_LENGTH = 300
 _TRACES = 3
+T = TypeVar("T")
 # Lines of an error's message that say where it was met, or how many errors were, before those that
 # say what. Errors met together are numbered, or stand between two rules.
 _HEADING = re.compile(
@@ -110,15 +114,16 @@ def run_steps(
         request: `placements`, of each `sha256` of its GraphDef, `control`, edges to add, see
             `add_control_edges`, `roots`, fetches and targets, and `initializer`, the op that sets
             all variables; `effort`, as a dictionary; `traces`, how many further steps of the last
-            placement to trace.
+            placement to trace; `at_once`, whether steps of all are run and traced at once, too.
         target: of the session: "" for this process, or a worker's address.
         config: the session's ConfigProto; what would change the graph is put out.
         pace: of the cores that the steps run on; see `calmest`.
         say: called with what is being done.
 
     Returns:
-        Of each turn that counts the seconds of each placement's step, how disturbed each turn was,
-        and the serialized RunMetadata of the steps traced.
+        Of each turn that counts the seconds of each placement's step, and then of each one's at
+        once; how disturbed each turn was; and the serialized RunMetadata of the steps traced, of
+        one placement after the other.
 
     Raises:
         tensorflow.errors.OpError: a placement cannot run.
@@ -148,21 +153,26 @@ def run_steps(
         say("running its steps")
 
         def turn() -> list[float]:
-            seconds = []
-            for each in steps:
-                begin = time.perf_counter()
-                each.run()
-                seconds.append(time.perf_counter() - begin)
-            return seconds
+            return [each.timed() for each in steps]
+
+        def turn_and_at_once() -> list[float]:
+            alone = turn()
+            return [*alone, *at_once([each.timed for each in steps], 1, max(alone))[0]]
 
         samples, paces = calmest(
-            turn,
+            turn_and_at_once if request["at_once"] else turn,
             pace,
             lambda turns: bool(turns) and all(map(effort.is_met, zip(*turns, strict=True))),
             effort.patience_seconds,
             unevenness if many else slowest,
         )
         say("tracing steps")
+        if request["at_once"]:
+            seconds = max(samples[-1][: len(steps)])
+            calls = [partial(each.traced, full) for each in steps]
+            rows = at_once(calls, request["traces"], seconds)
+            metadata = chain(*zip(*rows, strict=True))
+            return samples, paces, [each.SerializeToString() for each in metadata]
         traces, _ = calmest(
             lambda: steps[-1].traced(full).SerializeToString(),
             pace,
@@ -202,6 +212,12 @@ class _Steps:
         self._wanted = [graph.get_operation_by_name(name) for name in self.names]
         self.run = self._session.make_callable(self._wanted)
 
+    def timed(self) -> float:
+        """Seconds of a step."""
+        begin = time.perf_counter()
+        self.run()
+        return time.perf_counter() - begin
+
     def traced(self, options: Any) -> RunMetadata:
         """What a step tells that is traced."""
         from tensorflow.core.protobuf.config_pb2 import RunMetadata
@@ -209,6 +225,35 @@ class _Steps:
         metadata = RunMetadata()
         self._session.run(self._wanted, options=options, run_metadata=metadata)
         return metadata
+
+
+def at_once(each: Sequence[Callable[[], T]], count: int, seconds: float) -> list[list[T]]:
+    """Calls several things over and over, all at once, until each has been called so often.
+
+    A call takes about so many seconds, over which the beginnings of the first are spread: the same
+    steps, begun at one instant, would go side by side, op by op. These first calls do not count.
+
+    Returns:
+        (count, len(each)) results of the next calls; all others went on meanwhile.
+    """
+    found: list[list[T]] = [[] for _ in each]
+    failed = Event()
+
+    def work(number: int, call: Callable[[], T], results: list[T]) -> None:
+        failed.wait(number * seconds / len(each))
+        try:
+            while not failed.is_set() and any(len(other) <= count for other in found):
+                results.append(call())
+        except BaseException:
+            failed.set()
+            raise
+
+    with ThreadPoolExecutor(len(each)) as pool:
+        pairs = enumerate(zip(each, found, strict=True))
+        jobs = [pool.submit(work, number, *pair) for number, pair in pairs]
+        for job in jobs:
+            job.result()
+    return [list(row) for row in zip(*(results[1 : count + 1] for results in found), strict=True)]
 
 
 def check_done(trace: Callable[[], RunMetadata], names: Collection[str]) -> None:

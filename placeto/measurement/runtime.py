@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -147,7 +147,42 @@ class Runtime:
             A measurement each, the samples of a turn side by side. If one cannot be run, all have
             the reason why.
         """
-        effort = effort or Effort()
+        found = self._run(placed, effort or Effort(), traces, at_once=False)
+        return [found] * len(placed) if isinstance(found, Measurement) else found
+
+    def at_once(
+        self,
+        placed: Sequence[tuple[PlacementProblem, Ints, Runnable]],
+        effort: Effort,
+        traces: int = 0,
+    ) -> tuple[list[Measurement], list[Measurement]]:
+        """Runs several placements, on devices of their own, in turn and all at once.
+
+        A step of each in turn, then one of each while all others run theirs, again and again: how
+        much devices slow each other down, as cores do that share a memory.
+
+        Args:
+            placed: as in `in_turn`.
+            effort: how many steps of each, in turn and at once.
+            traces: how many further steps of each to trace, at once.
+
+        Returns:
+            A measurement each of the steps in turn, and of those at once, their samples side by
+            side; the latter have the traces. If one cannot be run, all have the reason why.
+        """
+        found = self._run(placed, effort, traces, at_once=True)
+        if isinstance(found, Measurement):
+            found = [found] * (2 * len(placed))
+        return found[: len(placed)], found[len(placed) :]
+
+    def _run(
+        self,
+        placed: Sequence[tuple[PlacementProblem, Ints, Runnable]],
+        effort: Effort,
+        traces: int,
+        at_once: bool,
+    ) -> list[Measurement] | Measurement:
+        """What the driver said of each placement; or why one cannot be run."""
         placements, used = [], set()
         for problem, devices, runnable in placed:
             names = problem.graph.op_names
@@ -167,18 +202,16 @@ class Runtime:
             "placements": placements,
             "effort": asdict(effort),
             "traces": traces,
+            "at_once": at_once,
             "cores": self._cores(used),
             "least": _least,
         }
         try:
             self._start()
-            found = self._answer(request, effort.deadline_seconds)
+            return self._answer(request, effort.deadline_seconds)
         finally:
             if self._busy or not self._all_alive():
                 self.close()
-        if isinstance(found, Measurement):
-            return [found] * len(placements)
-        return found
 
     def control(self, problem: PlacementProblem, devices: Ints) -> Ints:
         """(n, 2) ops that must end before others begin, for the order that the settings ask for."""
@@ -220,8 +253,14 @@ class Runtime:
                     return Measurement(reason=f"{reason} (it was {stage})", died=dead is not None)
                 _least.update({int(core): took for core, took in answer["least"].items()})
                 columns, paces = list(zip(*answer["samples"], strict=True)), tuple(answer["paces"])
-                found = [Measurement(samples, paces=paces) for samples in columns]
-                return [*found[:-1], replace(found[-1], traces=tuple(traces))]
+                # The last ones were traced, as often each.
+                each = max(request["traces"], 1)
+                shares = [tuple(traces[at : at + each]) for at in range(0, len(traces), each)]
+                shares = [()] * (len(columns) - len(shares)) + shares
+                return [
+                    Measurement(samples, paces=paces, traces=share)
+                    for samples, share in zip(columns, shares, strict=True)
+                ]
         except ChildError as error:
             return Measurement(reason=f"{error} (it was {stage})", died=True)
         return Measurement(reason=f"not done within {seconds:g} s; it was {stage}")

@@ -11,7 +11,6 @@ from placeto.graph import ComputationGraph
 from placeto.heuristics.stages import Chain, device_orders
 from placeto.objective import overflow
 from placeto.placement import Placement
-from placeto.placement.alone import alone_factors
 from placeto.placement.pipeline_plan import PipelinePlan, PipelineSchedule, plan_of, stage_units
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
@@ -70,8 +69,7 @@ def plan_pipeline(
         wall_seconds=time.monotonic() - began,
     )
     single = place(problem, "single")
-    factor = alone_factors(problem)[single.devices[0]]
-    alone = float(single.step_time * factor) if single.feasible else None
+    alone = single.step_time if single.feasible else None
     return plan_of(placement, order, units, alone), placement
 
 

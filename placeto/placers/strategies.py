@@ -9,7 +9,6 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import all_on
-from placeto.placement.alone import alone_factors
 from placeto.placement.module_devices import modules_meta
 from placeto.placement.pipeline_plan import stage_units
 from placeto.placers.pipeline import best_stages, plan_pipeline
@@ -143,11 +142,10 @@ def ring_seconds(cluster: Cluster, devices: Sequence[int], num_bytes: int) -> fl
 def _single(graph: ComputationGraph, cluster: Cluster) -> Outlook:
     problem = _in_order(graph, cluster)
     found = []
-    for device, factor in enumerate(alone_factors(problem).tolist()):
+    for device in range(problem.num_devices):
         schedule = simulate(problem, all_on(problem, device))
         name, peak = cluster.devices[device].name, int(schedule.peak_memory[device])
-        seconds = factor * schedule.step_time
-        found.append(Outlook("single", (name,), seconds, (peak,), schedule.feasible))
+        found.append(Outlook("single", (name,), schedule.step_time, (peak,), schedule.feasible))
     return min(found, key=lambda each: (not each.feasible, each.step_time))
 
 
@@ -168,7 +166,7 @@ def in_sequence(problem: PlacementProblem, devices: Ints) -> float:
     graph, arrays = problem.graph, problem.arrays
     op_device = devices[problem.op_group]
     every = np.stack([_device_seconds(problem, each) for each in range(problem.num_devices)])
-    every *= alone_factors(problem)[:, None]
+    every *= problem.alone[:, None]
     seconds = every[op_device, np.arange(graph.num_ops)]
     updates = np.array([kind in UPDATES for kind in graph.op_types])
     last = np.bincount(op_device[updates], weights=seconds[updates])

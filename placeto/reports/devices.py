@@ -37,15 +37,17 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
         devices.add_row(device.name, device.kind, *overheads)
     graphs = empty_table(
         "",
-        ["all ops of", "on", "step", "stretch", "predicted", "again"],
+        ["all ops of", "on", "step", "beside", "stretch", "predicted", "again"],
         left=("all ops of", "on"),
-        caption="Stretch: of the kernels' times. Again: a step in turn with all others.",
+        caption="Beside: while all others run it, too. Stretch: of the kernels' times. Again: a "
+        "step in turn with all others.",
     )
     for check in calibration.checks:
         graphs.add_row(
             check["graph"],
             check["device"],
             format_time(check["measured"]),
+            format_time(check["beside"]),
             format_ratio(check["stretch"]),
             format_time(check["predicted"]),
             format_time(check["again"]),

@@ -305,7 +305,7 @@ def device_rows(placement: Placement) -> list[DeviceRow]:
     """What each device has of a placement: groups, ops, seconds of work, memory."""
     problem, count = placement.problem, placement.problem.num_devices
     op_device = placement.devices[problem.op_group]
-    work = problem.op_seconds[np.arange(problem.graph.num_ops), op_device]
+    work = problem.seconds_of(placement.devices)
     groups = np.bincount(placement.devices, minlength=count).tolist()
     ops = np.bincount(op_device, minlength=count).tolist()
     busy = np.bincount(op_device, weights=work, minlength=count).tolist()

@@ -65,7 +65,7 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
     """
     # Local names: reading a field of a tuple inside the loops costs more than the loops do.
     (
-        ops, op_seconds, device_kind, _, local, held, c_slots, crossings, bundles, bundled,
+        ops, op_seconds, device_kind, _, _, local, held, c_slots, crossings, bundles, bundled,
         sources, _, _, _, _, launch_overhead, channel_between, bandwidth, latency, overhead,
         multicast, _, _, _, _, _, _,
     ) = c  # fmt: skip
@@ -76,7 +76,7 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
     ) = s  # fmt: skip
     queues = (devices, ready, waiting_ops)
     num_devices = len(device_kind)
-    num_kinds = len(op_seconds) // max(len(missing), 1)
+    num_columns = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots)
     fields = (ops, held, links, slots, local, missing)
     routes = (crossings, bundles, bundled, device_of, channel_between, multicast)
@@ -218,7 +218,7 @@ def _advance(c: Compiled, s: State, until: int, record: int) -> None:
                 own = ops[u(op)]
                 d.memory += own.allocates
                 grew = True
-                seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
+                seconds = op_seconds[u(num_columns * op + d.kind)]
                 if ops_wanted:
                     op_start[u(op)] = now
                 if seconds == 0 and own.crosses == ops[u(op + 1)].crosses:

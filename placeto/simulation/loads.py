@@ -136,6 +136,12 @@ def resource_loads(problem: PlacementProblem, many: ArrayLike) -> Floats:
     t, placements = loads_of(problem), problem.check_devices(many, many=True)
     found = np.zeros((len(placements), num_resources(t)))
     _add_up(t, placements, found)
+    # Where one device has all groups, its ops are as fast as alone.
+    lone = np.flatnonzero((placements == placements[:, :1]).all(axis=1))
+    device = placements[lone, 0]
+    seconds = problem.op_seconds.sum(axis=0) / problem.graph.num_microbatches
+    saved = np.where(np.isfinite(seconds), 1 - problem.alone, 0) * np.nan_to_num(seconds, posinf=0)
+    found[lone, device] -= saved[device]
     return found
 
 

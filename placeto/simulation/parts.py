@@ -87,7 +87,7 @@ def keep(devices: Devices, device: int, now: float, seconds: float) -> float:
 def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     """Simulates from where a state stands, as `_advance` of the kernel of version 1 does."""
     (
-        ops, op_seconds, device_kind, _, local, held, c_slots, crossings, bundles, bundled,
+        ops, op_seconds, device_kind, _, _, local, held, c_slots, crossings, bundles, bundled,
         sources, ranks, signal_start, signals, _, launch_overhead, channel_between, bandwidth,
         latency, overhead, multicast, path_start, path, links_of, cost_start, costs, _,
     ) = c  # fmt: skip
@@ -98,7 +98,7 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
     ) = s  # fmt: skip
     queues = (devices, ready, waiting_ops, ranks, turns, status)
     num_devices, num_channels = len(device_kind), len(bandwidth)
-    num_kinds = len(op_seconds) // max(len(missing), 1)
+    num_columns = len(op_seconds) // max(len(missing), 1)
     num_slots = len(c_slots)
     fields = (ops, held, links, slots, local, missing)
     routes = (crossings, bundles, bundled, device_of, channel_between, multicast)
@@ -294,7 +294,7 @@ def _advance_in_parts(c: Compiled, s: State, until: int, record: int) -> None:
                 own = ops[u(op)]
                 d.memory += own.allocates
                 grew = True
-                seconds = op_seconds[u(num_kinds * op + device_kind[u(device)])]
+                seconds = op_seconds[u(num_columns * op + d.kind)]
                 if ops_wanted:
                     op_start[u(op)] = now
                 signal = len(signal_start) > 0 and signal_start[u(op)] < signal_start[u(op + 1)]

@@ -65,6 +65,7 @@ DEVICE = _record(
     ("root", _LONG),  # of the heap of ops
     ("running", _LONG),  # op
     ("source", _LONG),  # the next one
+    ("kind", _LONG),  # column of the op times
     ("memory", _LONG),  # bytes in use
     ("peak", _LONG),  # bytes
     ("next_time", _REAL),  # when its op finishes or it becomes free, or infinite

@@ -91,6 +91,11 @@ def compile_problem(
 
     kinds = [device.kind for device in problem.cluster.devices]
     _, first_of_kind, device_kind = np.unique(kinds, return_index=True, return_inverse=True)
+    columns = op_seconds[np.ix_(kept, first_of_kind)]
+    lone_kind = device_kind
+    if (problem.alone != 1).any():
+        lone_kind = device_kind + columns.shape[1]
+        columns = np.concatenate([columns, columns * problem.alone[first_of_kind]], axis=1)
     awaited_start, awaited_head = compressed(num_ops, tail[awaited], rank[head[awaited]])
     crossing_start, _ = compressed(num_ops, graph.tensor_producer[memory.crossing], memory.crossing)
     held_start, held = compressed(num_ops, *holders)
@@ -128,8 +133,9 @@ def compile_problem(
 
     c = Compiled(
         ops=ops,
-        op_seconds=op_seconds[np.ix_(kept, first_of_kind)].ravel(),
+        op_seconds=columns.ravel(),
         device_kind=device_kind.astype(np.int32),
+        lone_kind=lone_kind.astype(np.int32),
         missing=missing[kept].astype(np.int32),
         local=awaited_head.astype(np.int32),
         held=held.astype(np.int32),

@@ -56,7 +56,7 @@ def schedule(problem: PlacementProblem, reduction: Reduction, devices: Ints) -> 
         start = np.empty(problem.graph.num_ops)
         start[reduction.kept] = s.op_start
         start[reduction.constants] = s.source_start[reduction.constant_source]
-        finish = start + problem.op_seconds[np.arange(len(start)), devices[problem.op_group]]
+        finish = start + problem.seconds_of(devices)
         if len(s.op_finish):  # ops may have had to wait
             finish[reduction.kept] = s.op_finish
         transfers = _transfers(problem, c, s)

@@ -48,8 +48,9 @@ class Compiled(NamedTuple):
     """
 
     ops: Ops  # (num_kept + 1,)
-    op_seconds: Floats  # (num_kept, num_kinds) s
-    device_kind: Int32s  # (num_devices,)
+    op_seconds: Floats  # (num_kept, num_columns) s
+    device_kind: Int32s  # (num_devices,) column
+    lone_kind: Int32s  # (num_devices,) column where all groups are on the device
     missing: Int32s  # (num_kept,) inputs to wait for
     local: Int32s  # (num_local,) consumers in the op's own group
     held: Int32s  # (num_held,) holders that end with an op
@@ -195,12 +196,16 @@ def begin(c: Compiled, devices: Ints, s: State) -> None:
         s.slots[slot].left = c.slots[slot].left
         s.slots[slot].bytes = c.slots[slot].bytes
     s.group_start[:] = -1.0
+    lone = True
+    for group in range(1, len(devices)):
+        lone &= devices[group] == devices[0]
     for word in range(len(s.turns)):
         s.turns[word] = 0
     for device in range(num_devices):
         d = s.devices[device]
         d.head = d.tail = d.latest = d.first_tail = device * num_kept
         d.root = d.running = d.source = -1
+        d.kind = c.lone_kind[device] if lone else c.device_kind[device]
         d.memory = d.peak = 0
         d.latest_at = -1.0
         d.next_time = 0.0  # which makes 0 the first instant

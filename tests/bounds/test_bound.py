@@ -72,7 +72,9 @@ def assert_bounds(every: Enumerated) -> None:
 @examples(300)
 @given(every=enumerated() | enumerated(made=clusters_of_links, ranked=True))
 def test_no_feasible_placement_beats_any_part_of_the_bound(every: Enumerated) -> None:
-    problem, least = every.problem, every.least_feasible * ROUNDING
+    # Of placements on several devices, where one alone is faster.
+    problem = replace(every.problem, graph=replace(every.problem.graph, meta={}))
+    least = enumerate_all(problem).least_feasible * ROUNDING
     allowed = fitting_devices(problem)
     for pairs in (NO_PAIRS, queue_pairs(problem, allowed)):
         relaxed = relax(problem, allowed, pairs)

@@ -22,6 +22,7 @@ NOT_RUN = {
     ("docs/howto/pipelines.md", "placeto place"): "minutes, as it extracts one graph after another",
     ("docs/howto/ray.md", "placeto train"): "minutes on two quiet cores",
     ("docs/howto/ray.md", "ray start"): "needs several machines",
+    ("docs/howto/torch_pipelines.md", "pip install"): "installs all packages again",
     ("docs/howto/torch_pipelines.md", "OMP_NUM_THREADS=1 torchrun"): "tests/examples runs it",
     ("docs/howto/torch_pipelines.md", "placeto calibrate"): "a minute on two quiet cores",
     ("docs/howto/torch_pipelines.md", "placeto fit"): "a minute, as it extracts again and again",

@@ -1,22 +1,26 @@
 """The example of a PyTorch pipeline: planned, run by two processes, the same as the whole model."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from placeto import load_cluster, load_pipeline
 from placeto.extraction import extract
 from placeto.placers.pipeline import plan_pipeline
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-SOURCE, SCRIPT = EXAMPLES / "gpt.py", EXAMPLES / "torch_pipeline.py"
-NAMES = ("gpt.py", "torch_pipeline.py")
+NETS = {"gpt.py": "batch=16&microbatches=8", "resnet.py": "batch=8&microbatches=4"}
+SCRIPT = EXAMPLES / "torch_pipeline.py"
 
 
-def test_gradients_and_loss_are_those_of_the_whole_model(tmp_path):
-    assert (SOURCE.name, SCRIPT.name) == NAMES
-    graph = extract(f"{SOURCE}:make?batch=16&microbatches=8&loss=crossentropy").graph
+@pytest.mark.parametrize("net", NETS)
+def test_gradients_and_loss_are_those_of_the_whole_model(net, tmp_path):
+    source = EXAMPLES / net
+    graph = extract(f"{source}:make?{NETS[net]}&loss=crossentropy").graph
     plan, _ = plan_pipeline(graph, load_cluster("local-2"))
     assert len(plan.stages) == 2
     plan.save(tmp_path / "plan.json")
@@ -24,7 +28,8 @@ def test_gradients_and_loss_are_those_of_the_whole_model(tmp_path):
     run = subprocess.run(
         [
             sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-            str(SCRIPT), str(tmp_path / "plan.json"), "--check", "--steps", "3",
+            str(SCRIPT), source.stem, str(tmp_path / "plan.json"), "--check", "--steps", "3",
+            "--batch", str(graph.batch),
         ],
         capture_output=True, text=True, check=False, timeout=300,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -34,14 +39,9 @@ def test_gradients_and_loss_are_those_of_the_whole_model(tmp_path):
     assert len(others) == 2
     # Each parameter is in one stage: what one has is what the other leaves.
     left = [int(line.split()[-1]) for line in others]
-    assert sum(left) == len(dict(_module().named_parameters()))
+    module, _ = runpy.run_path(str(source))["make"](batch=1)
+    assert sum(left) == len(dict(module.named_parameters()))
     losses = [float(line.split()[3].rstrip(",")) for line in run.stdout.splitlines()
               if line.startswith("step")]  # fmt: skip
     assert len(losses) == 3
     assert losses[-1] < losses[0]
-
-
-def _module():
-    import runpy
-
-    return runpy.run_path(str(SOURCE))["make"](batch=1)[0]

@@ -21,6 +21,7 @@ from tests.measurement.traces import W0, W1, WORKERS, op, run_metadata
 
 STEP_OVERHEAD = 1e-3
 SLOWER = 1.25
+BESIDE = 1.5  # ops beside a device that is busy
 GRAPH = replace(
     make_graph(
         {"input": 0, **{f"op{number}": number * 1e-3 for number in range(1, 20)}},
@@ -40,9 +41,11 @@ TRUTH = replace(
 )
 
 
-def run_on_truth(runtime, problem, devices, runnable, effort, *, traces=0):
+def run_on_truth(runtime, problem, devices, runnable, effort, *, traces=0, factor=1.0):
     """What `Runtime.measure` would say if the devices were those of `TRUTH`."""
-    real = PlacementProblem(problem.graph, TRUTH, problem.op_group)
+    columns = {kind: factor * column for kind, column in problem.graph.op_seconds.items()}
+    graph = replace(problem.graph, op_seconds=columns)
+    real = PlacementProblem(graph, TRUTH, problem.op_group)
     step = simulate(real, devices).step_time + STEP_OVERHEAD
     of_ops = devices[problem.op_group]
     columns = [[], []]
@@ -57,9 +60,20 @@ def run_on_truth(runtime, problem, devices, runnable, effort, *, traces=0):
 
 def all_on_truth(runtime, placed, effort, *, traces=0):
     """`Runtime.in_turn`, likewise; where graphs differ, while the devices are slower."""
-    runs = [run_on_truth(runtime, *each, effort) for each in placed]
+    runs = [run_on_truth(runtime, *each, effort, traces=traces) for each in placed]
     slower = SLOWER if len({problem.graph.name for problem, *_ in placed}) > 1 else 1.0
     return [replace(run, samples=tuple(slower * each for each in run.samples)) for run in runs]
+
+
+def at_once_on_truth(runtime, placed, effort, traces=0):
+    """`Runtime.at_once`, likewise."""
+    beside = [run_on_truth(runtime, *each, effort, traces=traces, factor=BESIDE) for each in placed]
+    return [run_on_truth(runtime, *each, effort) for each in placed], beside
+
+
+def none_at_once(runtime, placed, effort, traces=0):
+    none = [Measurement(reason="no memory")] * len(placed)
+    return none, none
 
 
 @pytest.fixture
@@ -74,9 +88,10 @@ def calibration(monkeypatch, runnable):
     assert [str(device) for device in WORKERS.tensorflow_devices()] == [W0, W1]
     monkeypatch.setattr(Runtime, "measure", run_on_truth)
     monkeypatch.setattr(Runtime, "in_turn", all_on_truth)
+    monkeypatch.setattr(Runtime, "at_once", at_once_on_truth)
     said = []
     found = calibrate(WORKERS, [(GRAPH, runnable)], Effort(1, 5), 2, said.append)
-    assert said[:2] == ["running by hand on d0", "running by hand on d1"]
+    assert said[0] == "running by hand on all devices, in turn and at once"
     assert "sending from d0 to d1" in said
     return found
 
@@ -96,11 +111,13 @@ def test_the_figures_of_the_devices_are_found(calibration):
     assert launch.step_overhead == pytest.approx(STEP_OVERHEAD, rel=0.01)
     (graph,) = calibration.graphs
     assert graph.tensor_producer.tolist() == [1, 2]  # none of the input
-    wanted = [0.0, *(SLOWER * number * 1e-3 for number in range(1, 20))]
+    wanted = [0.0, *(SLOWER * BESIDE * number * 1e-3 for number in range(1, 20))]
     assert graph.op_seconds["pair-k"] == pytest.approx(wanted, rel=1e-3)
+    assert graph.meta["costs"]["kinds"]["pair-k"]["alone"] == pytest.approx(1 / BESIDE, rel=1e-3)
     assert graph.op_seconds["k"].tolist() == GRAPH.op_seconds["k"].tolist()
     for check in calibration.checks:
-        assert check["kernels"] == pytest.approx(SLOWER * 0.19)
+        assert check["kernels"] == pytest.approx(SLOWER * BESIDE * 0.19)
+        assert check["beside"] - check["measured"] == pytest.approx((BESIDE - 1) * 0.19)
         assert check["stretch"] == pytest.approx(1.0, abs=1e-3)
         assert check["again"] == pytest.approx(SLOWER * check["measured"])
         assert check["predicted"] == pytest.approx(check["again"], rel=0.01)
@@ -117,8 +134,24 @@ def test_graphs_that_cannot_run_in_turn_count_as_they_ran_alone(calibration, mon
     assert any(line.endswith("they cannot be run in turn: no memory") for line in said)
     for check in found.checks:
         assert check["again"] == check["measured"]
-    wanted = [0.0, *(number * 1e-3 for number in range(1, 20))]
+    wanted = [0.0, *(BESIDE * number * 1e-3 for number in range(1, 20))]
     assert found.graphs[0].op_seconds["pair-k"] == pytest.approx(wanted, rel=1e-3)
+
+
+def test_devices_that_cannot_all_run_the_graph_run_it_one_by_one(
+    calibration, monkeypatch, runnable
+):
+    said = []
+    monkeypatch.setattr(Runtime, "at_once", none_at_once)
+    found = calibrate(WORKERS, [(GRAPH, runnable)], Effort(1, 5), 2, said.append)
+    assert said[1:4] == [
+        "by hand does not run on all devices at once: no memory",
+        "running by hand on d0",
+        "running by hand on d1",
+    ]
+    wanted = [0.0, *(SLOWER * number * 1e-3 for number in range(1, 20))]
+    assert found.graphs[0].op_seconds["pair-k"] == pytest.approx(wanted, rel=1e-3)
+    assert found.graphs[0].meta["costs"]["kinds"]["pair-k"]["alone"] == 1
 
 
 def test_channels_are_kept_if_asked_for_and_graphs_measured(calibration, runnable):
@@ -148,7 +181,7 @@ def test_the_files_load_and_simulate_as_the_devices_run(calibration, runnable, t
     assert "Measured on" in graph.meta["costs"]["kinds"]["pair-k"]["source"]
     devices = np.arange(20) % 2
     simulated = simulate(PlacementProblem(graph, cluster, "none"), devices).step_time
-    slower = {"k": SLOWER * GRAPH.op_seconds["k"]}
+    slower = {"k": SLOWER * BESIDE * GRAPH.op_seconds["k"]}
     real = PlacementProblem(replace(without_inputs(GRAPH), op_seconds=slower), TRUTH, "none")
     assert simulated == pytest.approx(simulate(real, devices).step_time, rel=0.01)
 

@@ -24,6 +24,7 @@ from placeto.measurement import Effort, Runtime
 from placeto.measurement.child import Child
 from placeto.measurement.tasks import tasks_of
 from placeto.measurement.timeline import side_by_side
+from placeto.measurement.trace import read_trace
 from placeto.measurement.worker import serve
 from placeto.support.launch import Launch
 from tests.measurement.conftest import fitted, split
@@ -67,6 +68,20 @@ def test_placements_take_turns(runtime, pair, saved):
     assert len(one.paces) == 3
     assert min(one.paces) >= 1
     assert (len(one.traces), len(two.traces)) == (0, 1)
+
+
+def test_placements_run_at_once(runtime, pair, saved):
+    step = saved("two_layers")
+    problem, devices = split(step.graph, pair)
+    placed = [(problem, 0 * devices + number, step.runnable) for number in range(2)]
+    alone, beside = runtime.at_once(placed, SHORT, traces=2)
+    for runs, traces in ((alone, 0), (beside, 2)):
+        for run in runs:
+            assert (run.reason, len(run.samples), len(run.traces)) == ("", SHORT.steps, traces)
+    names = [str(name) for name in pair.tensorflow_devices()]
+    for number, run in enumerate(beside):
+        for trace in run.traces:  # each is of its own device
+            assert {each.device for each in read_trace(trace, names).ops} == {number}
 
 
 def test_graphs_whose_inputs_differ_in_size_take_turns(runtime, pair, saved):

@@ -118,12 +118,13 @@ def test_gaps_by_hand():
 
 
 def test_one_slow_step_does_not_count():
-    first = Profile(1.0, np.array([[1.0, 5.0], [2.0, 0.0]]), 0.0)
-    second = Profile(1.0, np.array([[900.0, 0.0]]), 0.0)
+    first = Profile(1.0, 1.0, np.array([[1.0, 5.0], [2.0, 0.0]]), 0.0)
+    second = Profile(1.0, 1.0, np.array([[900.0, 0.0]]), 0.0)
     assert typical([first, second]).tolist() == [2.0, 0.0]
 
 
 def test_a_profile_at_another_speed():
-    slower = Profile(2.0, np.array([[1.0, 0.5]]), 0.1).at(3.0)
-    assert (slower.step_seconds, slower.op_seconds.tolist()) == (3.0, [[1.5, 0.75]])
+    slower = Profile(2.0, 2.2, np.array([[1.0, 0.5]]), 0.1).at(3.0)
+    assert (slower.alone_seconds, slower.op_seconds.tolist()) == (3.0, [[1.5, 0.75]])
+    assert slower.step_seconds == pytest.approx(3.3)
     assert slower.gap_seconds == pytest.approx(0.15)

@@ -27,7 +27,7 @@ def test_bounds(example: tuple[PlacementProblem, list[int]]) -> None:
     problem, devices = example
     schedule = simulate(problem, devices)
     op_device = np.asarray(devices)[problem.op_group]
-    seconds = problem.op_seconds[np.arange(problem.graph.num_ops), op_device]
+    seconds = problem.seconds_of(np.asarray(devices))
     assert schedule.step_time >= critical_path(problem, seconds) * (1 - 1e-12)
     for device in range(problem.num_devices):
         assert schedule.step_time >= seconds[op_device == device].sum() * (1 - 1e-12)
@@ -70,7 +70,7 @@ def test_nothing_overlaps_or_starts_too_early(example: tuple[PlacementProblem, l
 @given(problems(max_ops=30))
 def test_one_device_takes_the_sum(problem: PlacementProblem) -> None:
     schedule = simulate(problem, [0] * problem.num_groups)
-    seconds = problem.op_seconds[:, 0]
+    seconds = problem.op_seconds[:, 0] * problem.alone[0]
     overhead = problem.arrays.launch_overhead[0]
     # The device is never idle; the last op of non-zero duration is held by nobody after it, but
     # ops of no duration may follow, after its overhead.

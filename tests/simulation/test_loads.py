@@ -80,7 +80,7 @@ def test_a_simulated_step_keeps_resources_as_long(case):
     num_devices, num_channels = cluster.num_devices, len(cluster.channels)
     (loads,) = resource_loads(problem, [devices])
     op_devices = np.array(devices)[problem.op_group]
-    seconds = problem.op_seconds[np.arange(len(op_devices)), op_devices]
+    seconds = problem.seconds_of(np.array(devices))
     held = seconds + np.where(seconds > 0, problem.arrays.launch_overhead[op_devices], 0.0)
     kept = np.bincount(op_devices, held, minlength=len(loads))
     parts = schedule.transfers.parts

@@ -96,7 +96,8 @@ class GroupIndex(NamedTuple):
     producer: Ints  # (num_crossing,) ops
     tensor_bytes: Floats  # (num_crossing,)
     group_seconds: Floats  # (num_groups, num_devices)
-    fastest: Floats  # (num_groups,) s, the least of these
+    alone: Floats  # (num_devices,) factor of these where all groups are on the device
+    fastest: Floats  # (num_groups,) s, the least of the seconds
     group_memory: Ints  # (num_groups,) bytes
     memory_limit: Ints  # (num_devices,) bytes
     allowed: Bools  # (num_groups, num_devices)
@@ -121,6 +122,7 @@ def group_index(problem: PlacementProblem) -> GroupIndex:
         producer=producer,
         tensor_bytes=problem.graph.tensor_bytes[c.crossings["tensor"][:-1]].astype(np.float64),
         group_seconds=problem.group_seconds,
+        alone=problem.alone,
         fastest=problem.group_seconds.min(axis=1),
         group_memory=problem.group_memory,
         memory_limit=problem.memory_limit,
@@ -170,13 +172,13 @@ def busy_profile(
     until its end; (num_devices, 2) `load` with the shares of the step for which a channel is taken
     by what it sends, and what it receives.
     """
-    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
+    num_columns = len(c.op_seconds) // max(len(c.missing), 1)
     busy[:] = 0
     load[:] = 0
     bin_seconds = step_time / BINS
     for op in range(len(c.missing)):
         device = s.device_of[c.ops[op].group]
-        seconds = c.op_seconds[num_kinds * op + c.device_kind[device]]
+        seconds = c.op_seconds[num_columns * op + s.devices[device].kind]
         if seconds > 0:
             # Sends and receives may come between: it is spread over the time until its end.
             lasts = s.op_finish[op] - s.op_start[op] if len(s.op_finish) > 0 else seconds
@@ -231,9 +233,19 @@ def _finish(c: Compiled, s: State, op: int, device: int) -> float:
     if len(s.op_finish) > 0 and s.device_of[c.ops[op].group] == device:
         there: float = s.op_finish[op]
         return there
-    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
-    finish: float = s.op_start[op] + c.op_seconds[num_kinds * op + c.device_kind[device]]
+    finish: float = s.op_start[op] + _seconds(c, s, op, device)
     return finish
+
+
+@inner(cache=True)
+def _seconds(c: Compiled, s: State, op: int, device: int) -> float:
+    """What an op takes, or would take on a device where it is not."""
+    num_columns = len(c.op_seconds) // max(len(c.missing), 1)
+    here = s.device_of[c.ops[op].group] == device
+    seconds: float = c.op_seconds[
+        num_columns * op + (s.devices[device].kind if here else c.device_kind[device])
+    ]
+    return seconds
 
 
 @inner(cache=True)
@@ -329,13 +341,12 @@ def _company(
     x: Features,
 ) -> float:  # fmt: skip
     """Fills in how busy a device is while a group's ops run; when the first of them starts."""
-    num_kinds = len(c.op_seconds) // max(len(c.missing), 1)
     here = s.device_of[group] == device
     parts, wide = BINS / step_time, WIDE * BINS
     first, work, meanwhile, around = step_time, 0.0, 0.0, 0.0
     for index in range(w.op_start[group], w.op_start[group + 1]):
         op = w.ops[index]
-        seconds = c.op_seconds[num_kinds * op + c.device_kind[device]]
+        seconds = _seconds(c, s, op, device)
         if seconds > 0:
             start = s.op_start[op]
             first = min(first, start)
@@ -387,7 +398,10 @@ def observe(
         _neighbours(c, w, s, share, group, device, visited, True, row)
         _neighbours(c, w, s, share, group, device, visited, False, row)
         first = min(first, _company(c, w, s, step_time, busy, group, device, row))
-        row[Pair.BUSY] = (busy[device, BINS] - (work if device == here else 0.0)) * share
+        own = work if device == here else 0.0
+        if s.devices[device].kind != c.device_kind[device]:
+            own *= w.alone[device]
+        row[Pair.BUSY] = (busy[device, BINS] - own) * share
         memory = peak[device] + (0 if device == here else w.group_memory[group])
         row[Pair.MEMORY] = max(memory / max(w.memory_limit[device], 1) - ROOMY, 0.0)
         row[Pair.CHANNEL_OUT] = load[device, 0]

@@ -24,7 +24,7 @@ from placeto.measurement.calibration.profile import (
     StepOverheads,
     all_in_turn,
     fit_overheads,
-    profile,
+    profiles,
     run_of_kind,
 )
 from placeto.measurement.measured import Effort
@@ -44,15 +44,17 @@ _EXCHANGE_EFFORT = Effort(warm_up=5, steps=30)
 class Check(TypedDict):
     """A graph on one device; times in seconds.
 
-    `measured` is a step with all ops on the device, when it was traced; `again` is one that ran in
-    turn with all others, and `predicted` what is predicted for it, with the overhead of a step
-    (None where it cannot run). `kernels` is what is in `again` by the traces, and `stretch` the
-    factor that their times were multiplied by.
+    `measured` is a step with all ops on the device while no other computes, and `beside` one while
+    all others run theirs; `again` is one that ran in turn with those of all graphs, and `predicted`
+    what is predicted for it, with the overhead of a step (None where it cannot run). `kernels` is
+    what they take beside others, by the traces, and `stretch` the factor that their times were
+    multiplied by.
     """
 
     graph: str
     device: str
     measured: float
+    beside: float
     kernels: float
     stretch: float
     again: float
@@ -94,6 +96,9 @@ def calibrate(
     all of them, and placers may go on treating them alike. Give devices that differ different
     kinds. The columns of kind `cpu` of a cluster `local-2` are called `local-2-cpu`.
 
+    Op times are those beside other devices that run the same; how much faster ops are on a device
+    that computes alone is said in the graph's meta, see `PlacementProblem.alone`.
+
     Then all graphs run on all devices in turn, and so does some work that never changes. That is
     how fast the machine is, for all figures: op times are stretched, so that a simulated step on
     one device takes as long as that one less the overhead of a step, which no simulation counts.
@@ -124,12 +129,10 @@ def calibrate(
     device_names = [device.name for device in cluster.devices]
     device_kinds = [device.kind for device in cluster.devices]
     with tempfile.TemporaryDirectory() as folder, Runtime(cluster) as runtime:
-        profiles: list[list[Profile]] = []
-        for problem, (graph, runnable) in zip(problems, graphs, strict=True):
-            profiles.append([])
-            for number, name in enumerate(device_names):
-                progress(f"running {graph.name} on {name}")
-                profiles[-1].append(profile(runtime, problem, runnable, number, effort, num_traces))
+        profiled: list[list[Profile]] = [
+            profiles(runtime, problem, runnable, effort, num_traces, progress)
+            for problem, (_, runnable) in zip(problems, graphs, strict=True)
+        ]
         progress("running all graphs on all devices in turn")
         runnables = [runnable for _, runnable in graphs]
         work = Work(cluster, Path(folder))
@@ -139,7 +142,7 @@ def calibrate(
             )
         except PlacetoError as error:
             progress(f"graphs count as they ran alone: {error}")
-            again = np.array([[each.step_seconds for each in row] for row in profiles])
+            again = np.array([[each.alone_seconds for each in row] for row in profiled])
             _, product_seconds = all_in_turn(runtime, [], work, effort)
         exchanges = {shape: Exchange(cluster, *shape, Path(folder)) for shape in EXCHANGES}
         idle_seconds = []
@@ -177,7 +180,7 @@ def calibrate(
         members = [number for number, other in enumerate(device_kinds) if other == kind]
         runs[kind] = [
             run_of_kind(problem, [row[number].at(steps[number]) for number in members], members[0])
-            for problem, row, steps in zip(problems, profiles, again.tolist(), strict=True)
+            for problem, row, steps in zip(problems, profiled, again.tolist(), strict=True)
         ]
         step_overhead = float(np.median([idle_seconds[number] for number in members]))
         launches[kind] = fit_overheads(runs[kind], step_overhead)
@@ -196,7 +199,8 @@ def calibrate(
     for row, (graph, _) in enumerate(graphs):
         stretches = {kind: runs[kind][row].stretch(launches[kind]) for kind in runs}
         columns = {kinds[kind]: runs[kind][row].column * stretches[kind] for kind in runs}
-        calibrated.append(_calibrated(graph, columns, num_traces))
+        alone = {kinds[kind]: runs[kind][row].alone(launches[kind]) for kind in runs}
+        calibrated.append(_calibrated(graph, columns, alone, num_traces))
         problem = PlacementProblem(calibrated[row], found, "none")
         for number, predicted in enumerate(step_times(problem, single_devices(problem)).tolist()):
             kind = device_kinds[number]
@@ -204,7 +208,8 @@ def calibrate(
                 {
                     "graph": graph.name,
                     "device": device_names[number],
-                    "measured": profiles[row][number].step_seconds,
+                    "measured": profiled[row][number].alone_seconds,
+                    "beside": profiled[row][number].step_seconds,
                     "kernels": runs[kind][row].kernel_seconds,
                     "stretch": stretches[kind],
                     "again": float(again[row, number]),
@@ -244,15 +249,19 @@ def _known_kinds(graph: ComputationGraph, cluster: Cluster) -> ComputationGraph:
 
 
 def _calibrated(
-    graph: ComputationGraph, columns: Mapping[str, Floats], num_traces: int
+    graph: ComputationGraph,
+    columns: Mapping[str, Floats],
+    alone: Mapping[str, float],
+    num_traces: int,
 ) -> ComputationGraph:
     costs = dict(graph.meta.get("costs") or {})
     measured = {
         "source": f"{_measured_by()}; median of {num_traces} traced steps on each device of the "
-        "kind, all ops on one device",
+        "kind, all ops on each device at once",
         "machine": machine(),
     }
-    costs["kinds"] = dict(costs.get("kinds") or {}) | dict.fromkeys(columns, measured)
+    found = {kind: {**measured, "alone": factor} for kind, factor in alone.items()}
+    costs["kinds"] = dict(costs.get("kinds") or {}) | found
     return replace(
         without_inputs(graph),
         op_seconds=dict(graph.op_seconds) | dict(columns),

@@ -7,13 +7,16 @@ import numpy as np
 
 from placeto.heuristics.initial import all_on
 from placeto.measurement.calibration.busy import Work
-from placeto.measurement.measured import Effort
+from placeto.measurement.measured import Effort, Measurement
 from placeto.measurement.runnable import Runnable
 from placeto.measurement.runtime import Runtime
 from placeto.measurement.trace import Trace, read_trace
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats
 from placeto.support.errors import PlacetoError
+from placeto.support.progress import Progress
+
+_AT_ONCE = 2  # times as many steps tell how much slower they are beside others
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,49 +24,85 @@ class Profile:
     """A graph that ran as a whole on one device.
 
     Attributes:
-        step_seconds: median of the steps that were not traced.
+        alone_seconds: median of the steps during which no other device computed.
+        step_seconds: of one during which all others did, by the median ratio of the two.
         op_seconds: (num_steps, num_ops) of each traced step; see `op_seconds`.
         gap_seconds: median over the traced steps of the median between a kernel and the next.
     """
 
+    alone_seconds: float
     step_seconds: float
     op_seconds: Floats
     gap_seconds: float
 
-    def at(self, step_seconds: float) -> "Profile":
-        """What it would be while the device is as fast as a step of so many seconds tells."""
-        factor = step_seconds / self.step_seconds
-        return Profile(step_seconds, factor * self.op_seconds, factor * self.gap_seconds)
+    def at(self, alone_seconds: float) -> "Profile":
+        """What it would be while the device is as fast as a step alone of so many seconds tells."""
+        factor = alone_seconds / self.alone_seconds
+        return Profile(
+            alone_seconds,
+            factor * self.step_seconds,
+            factor * self.op_seconds,
+            factor * self.gap_seconds,
+        )
 
 
-def profile(
+def profiles(
     runtime: Runtime,
     problem: PlacementProblem,
     runnable: Runnable,
-    device: int,
     effort: Effort,
     num_traces: int,
-) -> Profile:
-    """Runs a whole graph on one device, and traces some steps more.
+    progress: Progress,
+) -> list[Profile]:
+    """Runs a whole graph on each device, alone and while all others run it; traces steps of these.
 
-    What cannot run there (a GPU lacks some kernels) runs where it can; a group of the problem is
-    what must share a device.
+    Cores share a memory, so that ops are slower beside a busy core, by a few percent or a third, as
+    they compute or move bytes. Placements worth having keep all devices busy. Where all at once
+    cannot be run, for want of memory, devices run it one after the other.
+
+    What cannot run on a device (a GPU lacks some kernels) runs where it can; a group of the problem
+    is what must share a device.
 
     Raises:
-        PlacetoError: the graph cannot be run there.
+        PlacetoError: the graph cannot be run on some device.
     """
-    placement = all_on(problem, device)
-    measurement = runtime.measure(problem, placement, runnable, effort, traces=num_traces)
-    if not measurement.feasible:
-        raise PlacetoError(
-            f"graph {problem.graph.name!r} on {problem.cluster.devices[device].name!r}: "
-            f"cannot be run: {measurement.reason}"
+    graph, numbers = problem.graph, range(problem.num_devices)
+    placed = [(problem, all_on(problem, number), runnable) for number in numbers]
+    names = [device.name for device in problem.cluster.devices]
+    if len(placed) > 1:
+        progress(f"running {graph.name} on all devices, in turn and at once")
+        together = replace(
+            effort,
+            steps=_AT_ONCE * effort.steps,
+            max_steps=_AT_ONCE * effort.max_steps,
+            deadline_seconds=2 * len(placed) * effort.deadline_seconds,
         )
+        alone, beside = runtime.at_once(placed, together, num_traces)
+        if beside[0].feasible:
+            return [_profile(problem, *each) for each in zip(numbers, alone, beside, strict=True)]
+        progress(f"{graph.name} does not run on all devices at once: {beside[0].reason}")
+    found = []
+    for number, name in enumerate(names):
+        progress(f"running {graph.name} on {name}")
+        [measured] = runtime.in_turn([placed[number]], effort, traces=num_traces)
+        if not measured.feasible:
+            raise PlacetoError(
+                f"graph {graph.name!r} on {name!r}: cannot be run: {measured.reason}"
+            )
+        found.append(_profile(problem, number, measured, measured))
+    return found
+
+
+def _profile(
+    problem: PlacementProblem, device: int, alone: Measurement, beside: Measurement
+) -> Profile:
     name = str(problem.cluster.tensorflow_devices()[device])
     numbers = {op: number for number, op in enumerate(problem.graph.op_names)}
-    traces = [read_trace(trace, [name]) for trace in measurement.traces]
+    traces = [read_trace(trace, [name]) for trace in beside.traces]
+    slower = float(np.median(np.array(beside.samples) / np.array(alone.samples)))
     return Profile(
-        measurement.step_time,
+        alone.step_time,
+        alone.step_time * slower,
         np.stack([op_seconds(trace, numbers) for trace in traces]),
         float(np.median([gap_seconds(trace) for trace in traces])),
     )
@@ -152,11 +191,13 @@ class KindRun:
 
     Attributes:
         column: (num_ops,) median seconds of each op's kernel; infinite where it cannot run.
-        step_seconds: mean over the devices of the median step.
+        alone_seconds: mean over the devices of the median step while no other device computed.
+        step_seconds: likewise, while all others did.
         gap_seconds: median between a kernel and the next.
     """
 
     column: Floats
+    alone_seconds: float
     step_seconds: float
     gap_seconds: float
 
@@ -183,10 +224,19 @@ class KindRun:
         take as long as measured; it is 1 where the overheads alone are longer, and where a step was
         not on these devices alone.
         """
-        if not self.is_whole:
-            return 1.0
-        left = self.step_seconds - launch.step_overhead - self.num_ops * launch.op_overhead
+        left = self._left(self.step_seconds, launch)
         return left / self.kernel_seconds if left > 0 and self.kernel_seconds > 0 else 1.0
+
+    def alone(self, launch: StepOverheads) -> float:
+        """What ops take on a device while no other computes, over what they take beside others."""
+        beside = self._left(self.step_seconds, launch)
+        alone = self._left(self.alone_seconds, launch)
+        return min(alone / beside, 1.0) if alone > 0 and beside > 0 else 1.0
+
+    def _left(self, step_seconds: float, launch: StepOverheads) -> float:
+        """Of a step, what is its ops'; 0 where not all of them ran on these devices."""
+        overheads = launch.step_overhead + self.num_ops * launch.op_overhead
+        return step_seconds - overheads if self.is_whole else 0.0
 
 
 def run_of_kind(problem: PlacementProblem, profiles: Sequence[Profile], device: int) -> KindRun:
@@ -194,6 +244,7 @@ def run_of_kind(problem: PlacementProblem, profiles: Sequence[Profile], device: 
     allowed = problem.allowed[:, device][problem.op_group]
     return KindRun(
         np.where(allowed, typical(profiles), np.inf),
+        float(np.mean([each.alone_seconds for each in profiles])),
         float(np.mean([each.step_seconds for each in profiles])),
         float(np.median([each.gap_seconds for each in profiles])),
     )

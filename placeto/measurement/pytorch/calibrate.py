@@ -19,7 +19,6 @@ from placeto.measurement.calibration.exchange import Sample
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.pytorch.op_times import OpTimes, time_ops
 from placeto.measurement.pytorch.transfers import Transfers, measure_transfers
-from placeto.placement.alone import alone_factors
 from placeto.placement.module_devices import torch_devices
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
@@ -129,7 +128,7 @@ def calibrate_torch(
     alone = {kinds[kind]: each.alone for kind, each in times.items()}
     graph = _with_columns(graph, columns, alone)
     problem = PlacementProblem(graph, calibrated, "none")
-    predicted = step_times(problem, single_devices(problem)) * alone_factors(problem)
+    predicted = step_times(problem, single_devices(problem))
     checks = tuple(
         TorchCheck(
             kinds[kind],

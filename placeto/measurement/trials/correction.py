@@ -109,7 +109,9 @@ def op_factors(problem: PlacementProblem, observed: Sequence[Observed]) -> dict[
         for each in observed:
             here = device_kind[each.devices[problem.op_group]] == number
             known = here & np.isfinite(believed) & (believed > 0)
-            rows.append(np.where(known, each.kernels, np.nan))
+            lone = (each.devices == each.devices[0]).all()
+            factor = problem.alone[each.devices[0]] if lone else 1.0
+            rows.append(np.where(known, each.kernels / factor, np.nan))
         kernels = np.concatenate(rows)
         count = np.isfinite(kernels).sum(axis=0)
         own = np.zeros(graph.num_ops)

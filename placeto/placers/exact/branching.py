@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.heuristics.costs import fastest_seconds
+from placeto.heuristics.initial import single_devices
 from placeto.placers.exact.loads import load_bounds, load_relaxation_of
 from placeto.placers.exact.relaxation import UNPLACED, bounds, relaxation_of
 from placeto.problem import PlacementProblem
@@ -92,6 +93,8 @@ def branch_and_bound(incumbent: Incumbent, until: float = math.inf) -> None:
     bound of what was left is what is proven.
     """
     problem = incumbent.problem
+    if (problem.alone < 1).any():  # no bound holds for single devices
+        incumbent.offer_many(single_devices(problem))
     bound = _bounder(problem)
     order = np.argsort(-fastest_seconds(problem), kind="stable")
     classes = interchangeable_devices(problem)
@@ -162,7 +165,8 @@ def interchangeable_devices(problem: PlacementProblem) -> Ints:
 
 def _interchangeable(problem: PlacementProblem, one: int, other: int) -> bool:
     p = problem.arrays
-    of_device = (problem.op_seconds.T, problem.allowed.T, p.launch_overhead, problem.memory_limit)
+    of_device = (problem.op_seconds.T, problem.allowed.T, p.launch_overhead, problem.memory_limit,
+                 problem.alone)  # fmt: skip
     if not all(np.array_equal(values[one], values[other]) for values in of_device):
         return False
     swapped = np.arange(problem.num_devices)

@@ -48,6 +48,11 @@ class Scene:
         kind = self.problem.cluster.devices[device].kind
         return float(self.problem.graph.op_seconds[kind][op])
 
+    def takes(self, op: int, device: int) -> float:
+        """Seconds of an op on a device; alone there, if all are where it is."""
+        lone = {device} == set(self.devices)
+        return self.seconds(op, device) * (float(self.problem.alone[device]) if lone else 1.0)
+
     def finish(self, op: int, device: int) -> float:
         """When an op finishes, or would on a device where it is not."""
         if self.devices[self.group[op]] == device:
@@ -90,7 +95,7 @@ class Scene:
         edges = [self.step * part / BINS for part in range(BINS + 1)]
         parts = [0.0] * BINS
         work = [
-            (self.start[op], self.finish(op, device), self.seconds(op, device))
+            (self.start[op], self.finish(op, device), self.takes(op, device))
             for op, group in enumerate(self.group)
             if self.devices[group] == device
         ]
@@ -180,12 +185,13 @@ def _own(scene: Scene, group: int, device: int) -> dict[Pair, float]:
     problem, step = scene.problem, scene.step
     here = scene.devices[group] == device
     work = scene.work(group, device)
+    own = sum(scene.takes(op, device) for op in scene.ops(group))
     done = [0.0] * problem.num_devices
     for other in scene.visited:
         done[scene.devices[other]] += scene.work(other, scene.devices[other])
     meanwhile = around = timed = 0.0
     for op in scene.ops(group):
-        seconds = scene.seconds(op, device)
+        seconds = scene.takes(op, device)
         if seconds > 0:
             begin, end, wide = scene.start[op], scene.start[op] + seconds, WIDE * step
             itself = seconds if here else 0.0
@@ -203,7 +209,7 @@ def _own(scene: Scene, group: int, device: int) -> dict[Pair, float]:
         Pair.SLOWDOWN: math.log(max(work, TINY) / max(scene.fastest(group), TINY)),
         Pair.BUSY_MEANWHILE: meanwhile / timed if timed else 0.0,
         Pair.BUSY_AROUND: around / timed if timed else 0.0,
-        Pair.BUSY: (sum(scene.counted[device]) - (work if here else 0.0)) / step,
+        Pair.BUSY: (sum(scene.counted[device]) - (own if here else 0.0)) / step,
         Pair.MEMORY: max(
             memory / max(problem.cluster.devices[device].memory_bytes, 1) - ROOMY, 0.0
         ),
