@@ -1,5 +1,7 @@
 """Schedules worked out by hand, one comment each. Times in seconds, bandwidth 1 byte/s."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,8 +14,10 @@ from placeto import (
     Link,
     PlacementProblem,
     Schedule,
+    place,
     simulate,
 )
+from placeto.bounds import critical_path, lower_bound
 from tests.builders import make_cluster, make_graph, make_problem
 
 
@@ -409,3 +413,25 @@ def test_p2_8xlarge_has_the_constants_of_placetos_simulator() -> None:
     schedule = simulate(problem, [3, 3, 3, 3, 3])
     start = [0, 105.7, 161.4, 197.1, 212.8]
     assert (schedule.start / us).tolist() == pytest.approx(start, rel=1e-12)
+
+
+@pytest.mark.parametrize("order", ["fifo", "critical-path"])
+def test_one_device_alone_is_faster_than_beside_another(order) -> None:
+    # Alone ops take half: a [0, 1), the launch overhead until 2, b [2, 4). On two devices a [0, 2),
+    # its byte travels [2, 3), b [3, 7): a device that others wait for is not alone.
+    graph = make_graph({"a": 2, "b": 4}, [("a", 1, ["b"])])
+    graph = replace(graph, meta={"costs": {"kinds": {"k": {"alone": 0.5}}}})
+    cluster = make_cluster(2, launch_overhead=1.0)
+    problem = PlacementProblem(graph, cluster, "none", order=order)
+    assert times(simulate(problem, [1, 1])) == [(0, 1), (2, 4)]
+    assert times(simulate(problem, [0, 1])) == [(0, 2), (3, 7)]
+    assert lower_bound(problem) == critical_path(problem) == 4
+    # A launch after each, on one device; on two, b and the launch after it.
+    assert lower_bound(replace(problem, objective="throughput")) == 5
+    assert place(problem, "exact").devices.tolist() in ([0, 0], [1, 1])
+
+
+@pytest.mark.parametrize("said", [None, "0.5", 0, -1, float("inf"), float("nan")])
+def test_what_is_no_factor_is_none(said) -> None:
+    graph = replace(make_graph({"a": 2}), meta={"costs": {"kinds": {"k": {"alone": said}}}})
+    assert make_problem(graph, make_cluster(2)).alone.tolist() == [1, 1]
