@@ -27,7 +27,9 @@ class Bottleneck(nn.Module):
         )
         self.beside = nn.Identity()
         if stride > 1 or inputs != outputs:
-            self.beside = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            self.beside = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.GroupNorm(8, outputs)
+            )
 
     def forward(self, x):
         """(batch, inputs, side, side) to (batch, 4 * width, side / stride, side / stride)."""

@@ -51,7 +51,7 @@ def main():
     pipe = split.pipe(examples.chunk(plan.microbatches)[0])
     stage = pipe.build_stage(rank, device)
     schedule = split.schedule(stage, plan.microbatches, loss_fn=net.loss)
-    optimizer = torch.optim.SGD(stage.submod.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(stage.submod.parameters(), lr=0.01, momentum=0.9)
     examples, target = examples.to(device), target.to(device)
     for step in range(wanted.steps):
         began, losses = time.perf_counter(), []
