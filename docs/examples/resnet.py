@@ -25,6 +25,7 @@ class Bottleneck(nn.Module):
             nn.Conv2d(width, outputs, 1, bias=False),
             nn.GroupNorm(8, outputs),
         )
+        nn.init.zeros_(self.body[-1].weight)  # a block begins as the identity (Goyal et al. 2017)
         self.beside = nn.Identity()
         if stride > 1 or inputs != outputs:
             self.beside = nn.Sequential(

@@ -36,11 +36,10 @@ def test_gradients_and_loss_are_those_of_the_whole_model(net, tmp_path):
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
-    # The lines of two processes may be one. Each parameter is in one stage: what one has is what the
-    # other leaves.
-    left = [
-        int(count) for count in re.findall(r"as the whole model; others have (\d+)", run.stdout)
-    ]
+    # The lines of two processes may be one. Each parameter is in one stage: what one has is what
+    # the other leaves.
+    found = re.findall(r"as the whole model; others have (\d+)", run.stdout)
+    left = [int(count) for count in found]
     assert len(left) == 2
     module, _ = runpy.run_path(str(source))["make"](batch=1)
     assert sum(left) == len(dict(module.named_parameters()))
