@@ -57,7 +57,7 @@ def test_no_feasible_placement_beats_the_bound(every: Enumerated) -> None:
     assert_bounds(every)
 
 
-@examples(500)
+@examples(250)
 @given(every=enumerated(made=clusters_of_links, ranked=True))
 def test_no_feasible_placement_with_parts_and_ranks_beats_the_bound(every: Enumerated) -> None:
     assert_bounds(every)
@@ -69,7 +69,7 @@ def assert_bounds(every: Enumerated) -> None:
     assert work_bound(every.problem) <= every.least_feasible * ROUNDING
 
 
-@examples(300)
+@examples(150)
 @given(every=enumerated() | enumerated(made=clusters_of_links, ranked=True))
 def test_no_feasible_placement_beats_any_part_of_the_bound(every: Enumerated) -> None:
     # Of placements on several devices, where one alone is faster.

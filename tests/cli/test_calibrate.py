@@ -17,11 +17,14 @@ def files(saved, folder):  # noqa: F811
 
 @pytest.fixture
 def hasty(monkeypatch):
-    """Fewer steps, and no waiting for calm cores: the figures are not what is tested."""
+    """Less of everything, and no waiting for calm cores: the figures are not what is tested."""
     folder = "placeto.measurement.calibration"
     for name, key, steps in (("calibrate", "_EXCHANGE_EFFORT", 10), ("ends", "_EFFORT", 15)):
         effort = Effort(1, steps, patience_seconds=0.0)
         monkeypatch.setattr(import_module(f"{folder}.{name}"), key, effort)
+    shapes = ((1, 4), (4, 4), (1, 2**20), (4, 2**20), (1, 2**24))
+    monkeypatch.setattr(import_module(f"{folder}.calibrate"), "EXCHANGES", shapes)
+    monkeypatch.setattr(import_module(f"{folder}.ends"), "_PASSES", 1)
     monkeypatch.setattr("placeto.cli.calibrate.PATIENCE_SECONDS", 0.0)
 
 

@@ -14,7 +14,7 @@ from placeto.extraction import extract
 from placeto.placers.pipeline import plan_pipeline
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-NETS = {"gpt.py": "batch=16&microbatches=8", "resnet.py": "batch=8&microbatches=4"}
+NETS = {"gpt.py": "batch=16&microbatches=8", "resnet.py": "batch=4&microbatches=2"}
 SCRIPT = EXAMPLES / "torch_pipeline.py"
 
 

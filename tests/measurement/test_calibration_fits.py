@@ -265,7 +265,7 @@ def test_the_step_that_is_run_is_the_one_that_is_simulated(tmp_path):
 @given(st.floats(0, 1e-4), st.floats(0, 1e-2), st.lists(st.integers(50, 9000), min_size=1))
 def test_launch_overhead_of_exact_steps(op_overhead, step_overhead, sizes):
     runs = [
-        KindRun(np.full(count, each / count), each + count * op_overhead + step_overhead, 1.0)
+        KindRun(np.full(count, each / count), 0.1, each + count * op_overhead + step_overhead, 1.0)
         for count, each in zip(sizes, np.linspace(0.1, 1.0, len(sizes)), strict=True)
     ]
     launch = fit_overheads(runs, step_overhead)
@@ -276,6 +276,15 @@ def test_launch_overhead_of_exact_steps(op_overhead, step_overhead, sizes):
 def test_stretch_by_hand():
     launch = StepOverheads(op_overhead=1e-3, step_overhead=0.1)
     # 1 s less 0.1 s and 100 ops of 1 ms: 0.8 s for kernels of 0.5 s.
-    assert KindRun(np.full(100, 5e-3), 1.0, 0.0).stretch(launch) == pytest.approx(1.6)
-    assert KindRun(np.full(100, 5e-3), 0.2, 0.0).stretch(launch) == 1.0
-    assert KindRun(np.zeros(100), 1.0, 0.0).stretch(launch) == 1.0
+    assert KindRun(np.full(100, 5e-3), 0.9, 1.0, 0.0).stretch(launch) == pytest.approx(1.6)
+    assert KindRun(np.full(100, 5e-3), 0.2, 0.2, 0.0).stretch(launch) == 1.0
+    assert KindRun(np.zeros(100), 1.0, 1.0, 0.0).stretch(launch) == 1.0
+
+
+def test_how_much_faster_a_device_is_alone_by_hand():
+    launch = StepOverheads(op_overhead=1e-3, step_overhead=0.1)
+    # Of 0.8 s and of 1 s, both less 0.2 s: 0.6 s alone for what takes 0.8 s beside others.
+    assert KindRun(np.full(100, 5e-3), 0.8, 1.0, 0.0).alone(launch) == pytest.approx(0.75)
+    assert KindRun(np.full(100, 5e-3), 1.1, 1.0, 0.0).alone(launch) == 1.0  # that is noise
+    assert KindRun(np.full(100, 5e-3), 0.1, 1.0, 0.0).alone(launch) == 1.0
+    assert KindRun(np.full(100, np.inf), 0.8, 1.0, 0.0).alone(launch) == 1.0

@@ -43,7 +43,8 @@ def run(monkeypatch):
         clock = (time for each in ends for time in (0.0, each))
         monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
         placement = {"control": [], "roots": ["step:0"], "initializer": "initializer"}
-        request = {"effort": asdict(effort), "traces": traces, "placements": [placement]}
+        request = {"effort": asdict(effort), "traces": traces, "at_once": False}
+        request["placements"] = [placement]
         config = tf.compat.v1.ConfigProto()
         samples, paces, made = driver.run_steps(
             [graph.as_graph_def()], request, "", config, list, stages.append
