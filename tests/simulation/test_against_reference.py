@@ -74,7 +74,7 @@ def test_random_problems_of_up_to_200_ops(example: tuple[PlacementProblem, list[
     assert_equals_reference(*example)
 
 
-@examples(500)
+@examples(300)
 @given(placed(made=clusters_of_links, ranked=True))
 def test_transfers_of_several_parts_and_ops_with_ranks(
     example: tuple[PlacementProblem, list[int]],

@@ -62,7 +62,7 @@ def names(problem):
     return [(kind, each.name) for kind, some in kinds for each in some]
 
 
-@examples(200)
+@examples(100)
 @given(placed(made=clusters_of_links) | placed())
 def test_against_the_reference(case):
     problem, devices = case
@@ -71,7 +71,7 @@ def test_against_the_reference(case):
     assert loads == pytest.approx([expected.get(name, 0.0) for name in names(problem)])
 
 
-@examples(200)
+@examples(100)
 @given(placed(made=clusters_of_links) | placed())
 def test_a_simulated_step_keeps_resources_as_long(case):
     problem, devices = case
