@@ -18,8 +18,9 @@ def below_lone(problem: PlacementProblem, seconds: float, *, throughput: bool = 
         seconds: that none on several devices is below.
         throughput: whether these are seconds a microbatch, or of a step.
     """
-    if (problem.alone >= 1).all():
+    lone = np.flatnonzero((problem.alone < 1) & problem.allowed.all(axis=0))
+    if not len(lone):
         return seconds
-    singles = np.arange(problem.num_devices)[:, None].repeat(problem.num_groups, axis=1)
-    lone = (throughputs if throughput else simulate_many)(problem, singles).step_time
-    return min(seconds, float(lone.min()))
+    singles = lone[:, None].repeat(problem.num_groups, axis=1)
+    outcomes = (throughputs if throughput else simulate_many)(problem, singles)
+    return float(outcomes.step_time.min(initial=seconds))

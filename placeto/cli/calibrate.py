@@ -185,8 +185,9 @@ def _torch(arguments: Calibrate, text: str) -> int:
     print_result(arguments.json, document, torch_calibration_tables(found))
     for check in found.checks:
         if check.not_measured:
+            which = ", ".join(f"{count} {kind}" for kind, count in check.not_measured.items())
             note(
-                f"warning: {check.not_measured} ops have no kernel on {check.device}: they take as "
+                f"warning: there is no kernel on {check.device} for {which}: these ops take as "
                 "long by their bytes as the others do"
             )
     note(f"the cluster is in {paths[0]}, the graph is in {paths[1]}")

@@ -67,7 +67,9 @@ def torch_calibration_tables(calibration: "TorchCalibration") -> list[Table]:
     for check in calibration.checks:
         times = map(format_time, (check.measured, check.predicted))
         alone = format_ratio(check.alone)
-        steps.add_row(check.device, check.kind, *times, alone, str(check.not_measured))
+        steps.add_row(
+            check.device, check.kind, *times, alone, str(sum(check.not_measured.values()))
+        )
     return [*_channel_tables(calibration.cluster, calibration.errors), steps]
 
 

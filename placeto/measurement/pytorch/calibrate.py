@@ -1,6 +1,7 @@
 """Measured costs for plans of PyTorch modules: op times of devices, channels between them."""
 
 import datetime
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ from placeto.measurement.pytorch.transfers import Transfers, measure_transfers
 from placeto.placement.module_devices import torch_devices
 from placeto.problem import PlacementProblem
 from placeto.simulation import step_times
-from placeto.support.arrays import Floats
+from placeto.support.arrays import Bools, Floats
 from placeto.support.columns import LARGEST
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress
@@ -38,7 +39,7 @@ class TorchCheck:
         measured: seconds, as PyTorch ran it while no other process computed.
         predicted: seconds, as simulated with the costs found.
         alone: by what factor a microbatch is faster then than beside the cluster's other processes.
-        not_measured: how many ops the device has no kernel for.
+        not_measured: type of op -> how many the device has no kernel for.
     """
 
     kind: str
@@ -46,7 +47,7 @@ class TorchCheck:
     measured: float
     predicted: float
     alone: float
-    not_measured: int
+    not_measured: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def calibrate_torch(
             times[kind].step_seconds,
             float(predicted[number]),
             times[kind].alone,
-            int((~times[kind].measured).sum()),
+            _count_types(traced, ~times[kind].measured),
         )
         for kind, number in wanted.items()
     )
@@ -216,6 +217,11 @@ def _wanted(cluster: Cluster, names: list[str], device: str | None) -> dict[str,
                 f"cluster {cluster.name!r}: device {names[number]} is not here: {line}"
             ) from error
     return first
+
+
+def _count_types(traced: Traced, some: Bools) -> dict[str, int]:
+    """Type of op -> how many of some (num_ops,) are of it."""
+    return dict(Counter(op.type for op, one in zip(traced.listed.ops, some, strict=True) if one))
 
 
 def _column(traced: Traced, origin: list[int], times: OpTimes) -> Floats:

@@ -73,27 +73,32 @@ def test_what_runs_is_the_step():
         )
 
 
-def on_meta(error):
-    """What is missing after a step on a device that computes nothing, where a relu fails."""
-
-    def broken(*_):
-        raise error
-
+def missing_where_a_relu_is(target):
+    """What the CPU has no kernel for, in a step in which a relu is something else."""
     graph = traced("mlp").captured.graph
-    next(each for each in graph.nodes if each.name == "relu").target = broken
-    interpreter = TimedInterpreter(graph, torch.device("meta"))
+    next(each for each in graph.nodes if each.name == "relu").target = target
+    interpreter = TimedInterpreter(graph, torch.device("cpu"))
     given = [each.meta["val"] for each in graph.nodes if each.op == "placeholder"]
-    interpreter.run(*(torch.zeros(each.shape, dtype=each.dtype, device="meta") for each in given))
+    values = [torch.zeros(each.shape, dtype=each.dtype) for each in given]
+    seconds = interpreter.timed(values)
+    assert interpreter.timed(values).keys() == seconds.keys()
+    assert not seconds.keys() & interpreter.missing
     return interpreter.missing
 
 
 def test_what_a_device_has_no_kernel_for_is_left_out():
-    assert on_meta(NotImplementedError("no kernel")) == {"relu"}
+    # It is for quantized tensors.
+    assert missing_where_a_relu_is(torch.ops.aten.int_repr.default) == {"relu"}
+    assert missing_where_a_relu_is(torch.ops.aten.relu.default) == set()
 
 
-def test_what_finds_no_memory_is_not_taken_for_that():
-    with pytest.raises(torch.OutOfMemoryError):
-        on_meta(torch.OutOfMemoryError("out of memory"))
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, NotImplementedError])
+def test_what_fails_for_another_reason_is_not_taken_for_that(error):
+    def fails(*_):
+        raise error("for another reason")
+
+    with pytest.raises(error, match="another reason"):
+        missing_where_a_relu_is(fails)
 
 
 def test_a_process_that_fails_is_heard_at_once():

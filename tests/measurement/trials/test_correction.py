@@ -1,5 +1,7 @@
 """Costs corrected by what was run, by hand and against true ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,15 @@ def test_factors_are_shrunk_towards_the_type_and_the_type_towards_all():
     m, r = (four + 2 * whole) / 3, (0 + 2 * whole) / 3
     expected = [(2 * four + 2 * m) / 4, m, (0 + 2 * r) / 3, r]
     assert np.log(found) == pytest.approx(expected)
+
+
+def test_kernels_of_a_device_alone_are_compared_with_its_op_times_alone():
+    graph = make_graph({"a": 1.0, "b": 1.0})
+    graph = replace(graph, meta={"costs": {"kinds": {"k": {"alone": 0.8}}}})
+    problem = make_problem(graph, make_cluster(2))
+    for devices, expected in (([0, 0], 1.0), ([0, 1], 0.8)):
+        runs = [Observed(np.array(devices), 1.6, np.array([[0.8, 0.8]]))]
+        assert op_factors(problem, runs)["k"] == pytest.approx([expected, expected], rel=1e-5)
 
 
 def test_a_kind_that_was_not_observed_keeps_its_op_times():
