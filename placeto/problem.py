@@ -1,9 +1,10 @@
 """A placement problem: a graph, its grouping and a cluster, as arrays ready to simulate."""
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
@@ -152,6 +153,12 @@ class PlacementProblem:
         """(num_ops,) seconds of each op where a placement, (num_groups,) devices, has it."""
         seconds = self.op_seconds[np.arange(self.graph.num_ops), devices[self.op_group]]
         return seconds * self.alone[devices[0]] if (devices == devices[0]).all() else seconds
+
+    def with_alone(self, alone: Floats) -> Self:
+        """The same problem with other factors; see `alone`."""
+        changed = copy(self)
+        object.__setattr__(changed, "alone", alone)
+        return changed
 
     @cached_property
     def group_seconds(self) -> Floats:

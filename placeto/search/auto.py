@@ -12,7 +12,7 @@ from placeto.heuristics.initial import single_devices
 from placeto.models.placeto.play import CompiledPolicy
 from placeto.problem import Objective, PlacementProblem
 from placeto.search.chains import anneal, unguided
-from placeto.search.incumbent import Incumbent, coarser_incumbent
+from placeto.search.incumbent import Incumbent, beside_incumbent, coarser_incumbent
 from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, stored
 from placeto.search.repair import offer_starts
 from placeto.search.settings import NO_POLICY, SearchConfig
@@ -39,8 +39,14 @@ def search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig)
     they are, less hot. Without a policy and fewer groups it is simulated annealing alone. Where
     the incumbent `refines`, these last chains are all there is.
 
+    Where a device is faster alone, single devices are offered first, and what else there is is
+    looked for without that advantage (see `beside_incumbent`).
+
     Raises `PlacetoError` if there is no such policy.
     """
+    if (incumbent.problem.alone < 1).any():
+        _search_beside(incumbent, rng, config)
+        return
     refines = incumbent.refines
     if not refines and not offer_starts(incumbent, rng, max_evaluations=config.max_evaluations):
         return
@@ -55,6 +61,19 @@ def search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig)
         _offer_policy(incumbent, ready, rng, config)
     incumbent.part = "search"
     anneal(incumbent, rng, ready or unguided(incumbent.problem), config)
+
+
+def _search_beside(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:
+    """Single devices, and all of `search` as if none of them were faster alone."""
+    incumbent.part = "single"
+    incumbent.offer_many(single_devices(incumbent.problem))
+    count = config.max_evaluations
+    if incumbent.share_spent(count) < 1 and not incumbent.expired:
+        with beside_incumbent(incumbent) as beside:
+            if count is not None:
+                left = count - incumbent.evaluations
+                config = replace(config, max_evaluations=beside.evaluations + left)
+            search(beside, rng, config)
 
 
 def _place_coarsely(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:

@@ -176,11 +176,13 @@ def coarser(problem: PlacementProblem, max_groups: int) -> tuple[PlacementProble
         problem.graph, problem.cluster, grouping, pins=pins, order=problem.order,
         objective=problem.objective,
     )  # fmt: skip
-    return coarse, group_of
+    return coarse.with_alone(problem.alone), group_of
 
 
 class CoarseIncumbent(Incumbent):
     """An incumbent of a coarser problem; all that it takes, the finer one is offered as well.
+
+    But not what is on a single device, if a device is faster alone in the finer problem only.
 
     Its `group_of` is (num_groups of the finer problem,) the coarser group of each group.
     """
@@ -198,13 +200,38 @@ class CoarseIncumbent(Incumbent):
         self.tell()
         super().take(many, outcomes)
         self._finer.part = self.part
-        self._finer.take(np.asarray(many)[:, self.group_of], outcomes)
+        finer = np.asarray(many)[:, self.group_of]
+        if (self._finer.problem.alone != self.problem.alone).any():
+            several = (finer != finer[:, :1]).any(axis=1)
+            self._finer.evaluations += int((~several).sum())
+            finer, outcomes = finer[several], Outcomes(*(each[several] for each in outcomes))
+        self._finer.take(finer, outcomes)
         self._told = self.evaluations
 
     def tell(self) -> None:
         """Tells the finer incumbent how many placements were simulated elsewhere."""
         self._finer.evaluations += self.evaluations - self._told
         self._told = self.evaluations
+
+
+@contextmanager
+def beside_incumbent(incumbent: Incumbent) -> Iterator[CoarseIncumbent]:
+    """An incumbent of the same problem in which no device is faster alone than beside others.
+
+    All moves from a single device cost it that advantage: a search would never leave it. The single
+    devices are left to the incumbent that is given, which is offered all else.
+    """
+    problem = incumbent.problem
+    even = problem.with_alone(np.maximum(problem.alone, 1.0))
+    groups = np.arange(problem.num_groups)
+    beside = CoarseIncumbent(even, incumbent, groups, incumbent.budget_seconds)
+    beside.refines = incumbent.refines
+    if incumbent.devices is not None:
+        beside.offer(incumbent.devices)
+    try:
+        yield beside
+    finally:
+        beside.tell()
 
 
 @contextmanager

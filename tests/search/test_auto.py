@@ -1,5 +1,6 @@
 """The placer as a whole: its parts, its budget, what it says."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numba
@@ -104,6 +105,29 @@ def test_the_seed_decides_and_the_number_of_threads_does_not(nmt):
     assert runs[0].devices.tolist() == runs[1].devices.tolist()
     assert runs[0].evaluations == runs[1].evaluations
     assert runs[0].devices.tolist() != runs[2].devices.tolist()
+
+
+@pytest.mark.parametrize("share", [1.0, 1.5])
+def test_a_single_device_that_is_faster_alone_is_left_behind(nmt, share):
+    even = found(nmt, 2000)
+    single = place(nmt, "single").step_time
+    alone = {"k80": {"alone": even.step_time / single / share}}
+    graph = replace(nmt.graph, meta={**nmt.graph.meta, "costs": {"kinds": alone}})
+    problem = PlacementProblem(graph, nmt.cluster, 32)
+    # Any move of few groups from a single device costs more than all that there is to gain.
+    incumbent = found(problem, 2000)
+    assert simulate(problem, incumbent.devices).step_time == incumbent.step_time
+    assert incumbent.evaluations in (2000, 2001)  # each of two chains may have the last one
+    if share == 1:  # what launches take stays, so that the search's is better
+        assert incumbent.found_by == "search"
+        assert incumbent.step_time < 1.005 * even.step_time
+    else:
+        assert incumbent.step_time == place(problem, "single").step_time < even.step_time
+    # What is refined is the one that is given.
+    start = even.devices
+    assert place(problem, "auto", 60, settings={"max_evaluations": 50}, start=start).step_time <= (
+        simulate(problem, start).step_time
+    )
 
 
 def test_it_goes_on_from_a_placement_that_is_given(nmt):
