@@ -43,13 +43,12 @@ def main() -> None:
     steps: dict[str, Callable[[], Any]] = {}
     for name, count in settings["alone"].items():
         steps[name] = alone(model, inputs, wanted, count) if rank == 0 else (lambda: None)
-    for name, (point, plan) in settings["splits"].items():
+    plan = load_pipeline(settings["plan"])
+    for point in settings["points"]:
         split = msgspec.structs.replace(
-            load_pipeline(plan),
-            split_points=(point,),
-            stages=(Stage("cpu", ()), Stage("cpu", ())),
+            plan, split_points=(point,), stages=(Stage("cpu", ()), Stage("cpu", ()))
         )
-        steps[name] = staged(model, inputs, wanted, rank, split)
+        steps[point] = staged(model, inputs, wanted, rank, split)
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(1 + settings["rounds"]):
         for name, step in steps.items():

@@ -29,9 +29,9 @@ def main():
     wanted = parser.parse_args()
     net = importlib.import_module(wanted.net)
     plan = placeto.load_pipeline(wanted.plan)
-    rank, stages = int(os.environ["RANK"]), len(plan.stages)
-    if int(os.environ["WORLD_SIZE"]) != stages:
-        raise SystemExit(f"the plan has {stages} stages: torchrun --nproc-per-node {stages} …")
+    rank, processes = int(os.environ["RANK"]), plan.processes
+    if int(os.environ["WORLD_SIZE"]) != processes:
+        raise SystemExit(f"the plan is for {processes}: torchrun --nproc-per-node {processes} …")
     device = torch.device("cpu")
     if wanted.device == "cuda":
         device = torch.device(plan.stages[rank].device)
@@ -49,25 +49,27 @@ def main():
 
     split = placeto.pipeline_stages(model, plan)
     pipe = split.pipe(examples.chunk(plan.microbatches)[0])
-    stage = pipe.build_stage(rank, device)
-    schedule = split.schedule(stage, plan.microbatches, loss_fn=net.loss)
-    optimizer = torch.optim.SGD(stage.submod.parameters(), lr=0.01, momentum=0.9)
+    stages = [pipe.build_stage(number, device) for number in split.numbers(rank)]
+    several = plan.schedule == "interleaved"
+    schedule = split.schedule(stages if several else stages[0], plan.microbatches, loss_fn=net.loss)
+    parameters = [each for stage in stages for each in stage.submod.named_parameters()]
+    optimizer = torch.optim.SGD([each for _, each in parameters], lr=0.01, momentum=0.9)
     examples, target = examples.to(device), target.to(device)
     for step in range(wanted.steps):
         began, losses = time.perf_counter(), []
         optimizer.zero_grad(set_to_none=True)
         inputs = (examples,) if rank == 0 else ()
-        last = {"target": target, "losses": losses} if rank == stages - 1 else {}
+        last = {"target": target, "losses": losses} if rank == processes - 1 else {}
         schedule.step(*inputs, **last)
         if wanted.check and step == 0:
-            for name, each in stage.submod.named_parameters():
+            for name, each in parameters:
                 torch.testing.assert_close(
                     each.grad.cpu(), wanted_gradients.pop(name), rtol=1e-5, atol=1e-5
                 )
             if losses:
                 mean = torch.stack(losses).mean().cpu()
                 torch.testing.assert_close(mean, whole.detach(), rtol=1e-5, atol=1e-5)
-            print(f"stage {rank}: as the whole model; others have {len(wanted_gradients)}")
+            print(f"process {rank}: as the whole model; others have {len(wanted_gradients)}")
         optimizer.step()
         if losses:
             seconds = time.perf_counter() - began

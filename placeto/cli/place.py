@@ -25,7 +25,14 @@ from placeto.cli.arguments import (
 )
 from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_result, progress
-from placeto.cli.sources import check_graph_file, extracted, is_source, saved, tried
+from placeto.cli.sources import (
+    check_graph_file,
+    extracted,
+    is_source,
+    saved,
+    tried,
+    tried_pipelines,
+)
 from placeto.cluster import Cluster, load_cluster
 from placeto.graph import ComputationGraph, load_graph
 from placeto.measurement import Runnable, Runtime, RuntimeSettings, find_runnable
@@ -76,7 +83,7 @@ class Place(ProblemArguments):
     Attributes:
         graph: A bundled graph (see `placeto list`), a graph file, or a source that `placeto
             extract` takes. With microbatches=auto among its options, 1, 2, 4, … microbatches are
-            tried, for half of the budget, and the best number is kept.
+            tried, for half of the budget, and the best number is kept; with --pipeline from 2.
         save_graph: Graph file to write of a source, .json or .json.gz, with its GraphDef beside;
             goes with --output and --measure.
         method: A placer (see `placeto list`); by default auto, or placeto if --policy is of that
@@ -93,8 +100,9 @@ class Place(ProblemArguments):
         pipeline: Plan to write, .json, of a pipeline of a PyTorch module for
             torch.distributed.pipelining: stages of whole modules along the forward pass, split
             where the simulated step is fastest. The graph has microbatches.
-        schedule: With --pipeline: all microbatches forward, then all backward (gpipe), or 1f1b. By
-            default the faster one of those that fit in memory.
+        schedule: With --pipeline: all microbatches forward, then all backward (gpipe), 1f1b, or
+            several stages a device (interleaved). By default gpipe or 1f1b, the faster one of those
+            that fit in memory.
         microbatches: With --pipeline: how many a source is extracted with, or the graph has.
         report: Page to write, .html, that explains the placement: a browser shows it, and it needs
             no network. Takes some seconds more, for other placers that it is compared with.
@@ -148,14 +156,19 @@ def run(arguments: Place) -> int:
         compile_kernel()
     tries, plan, budget, seed = None, None, arguments.budget, arguments.seed
     if graph is None and is_open(arguments.graph):
-        tries = tried(arguments.graph, arguments, cluster, method, budget / 2, seed, settings)
-        budget = max(budget - tries.wall_seconds, budget / 2)
-        graph, problem = saved(tries.extraction, arguments.save_graph), tries.best.problem
+        if arguments.pipeline is None:
+            tries = tried(arguments.graph, arguments, cluster, method, budget / 2, seed, settings)
+            budget = max(budget - tries.wall_seconds, budget / 2)
+        else:
+            tries = tried_pipelines(arguments.graph, cluster, arguments.schedule)
+        graph = saved(tries.extraction, arguments.save_graph)
+    elif graph is None:
+        graph = saved(extracted(arguments.graph), arguments.save_graph)
+    if arguments.pipeline is not None:
+        plan = _plan(arguments, graph, cluster)
+        problem = plan[1].problem
     else:
-        if graph is None:
-            graph = saved(extracted(arguments.graph), arguments.save_graph)
-        plan = None if arguments.pipeline is None else _plan(arguments, graph, cluster)
-        problem = arguments.problem(graph, cluster) if plan is None else plan[1].problem
+        problem = arguments.problem(graph, cluster) if tries is None else tries.best.problem
     if device_map is not None:
         check_device_map(problem)
     takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()
@@ -210,6 +223,7 @@ def run(arguments: Place) -> int:
         row["microbatches_stopped"] = tries.stopped
     if plan is not None:
         row["split_points"] = list(plan[0].split_points)
+        row["schedule"] = plan[0].schedule
     row |= {"output": output, "timeline": timeline, "device_map": device_map}
     row |= {"pipeline_plan": arguments.pipeline, "report": page}
     tables = [
@@ -255,8 +269,6 @@ def _of_pipeline(arguments: Place) -> Place:
                 "either out"
             )
     count, source = arguments.microbatches, arguments.graph
-    if is_source(source) and is_open(source):
-        raise PlacetoError(f"{source}: a plan needs a number of microbatches; give one for auto")
     if count is not None and is_source(source):
         if re.search(r"[?&]microbatches=", source):
             raise PlacetoError(f"--microbatches {count}: {source} says how many, too")

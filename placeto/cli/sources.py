@@ -13,7 +13,8 @@ from placeto.extraction import Extraction
 from placeto.extraction.source import Source, parse_source
 from placeto.extraction.user_code import is_function, is_pytorch
 from placeto.graph import ComputationGraph
-from placeto.placers.microbatches import Tries, try_microbatches
+from placeto.placement.pipeline_plan import PipelineSchedule
+from placeto.placers.microbatches import Tries, try_microbatches, try_pipelines
 from placeto.problem import PlacementProblem
 from placeto.reports.microbatches import tries_table, try_rows
 from placeto.support.errors import PlacetoError
@@ -93,7 +94,6 @@ def tried(
     settings: Mapping[str, object],
 ) -> Tries:
     """See `try_microbatches`; what was found is on stderr."""
-    from rich.console import Console
 
     def made(graph: ComputationGraph) -> PlacementProblem:
         # Orders of microbatches are none of a step of one.
@@ -102,5 +102,17 @@ def tried(
 
     with extracting("microbatches") as report:
         tries = try_microbatches(source, made, method, budget_seconds, seed, report, settings)
+    return _told(tries)
+
+
+def tried_pipelines(source: str, cluster: Cluster, schedule: PipelineSchedule | None) -> Tries:
+    """See `try_pipelines`; what was found is on stderr."""
+    with extracting("microbatches") as report:
+        return _told(try_pipelines(source, cluster, schedule, report))
+
+
+def _told(tries: Tries) -> Tries:
+    from rich.console import Console
+
     Console(stderr=True, highlight=False).print(tries_table(try_rows(tries), tries.stopped))
     return tries

@@ -11,7 +11,13 @@ from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from torch import nn
-    from torch.distributed.pipelining import Pipe, Schedule1F1B, ScheduleGPipe, SplitPoint
+    from torch.distributed.pipelining import (
+        Pipe,
+        Schedule1F1B,
+        ScheduleGPipe,
+        ScheduleInterleaved1F1B,
+        SplitPoint,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +40,25 @@ class PipelineStages:
         return dict.fromkeys(self.plan.split_points, SplitPoint.BEGINNING)
 
     @property
-    def schedule(self) -> type[ScheduleGPipe | Schedule1F1B]:
-        """The class of PyTorch's schedule; it takes a stage, `plan.microbatches`, and a loss."""
-        from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
+    def schedule(self) -> type[ScheduleGPipe | Schedule1F1B | ScheduleInterleaved1F1B]:
+        """The class of PyTorch's schedule; it takes a stage, `plan.microbatches`, and a loss.
 
-        return ScheduleGPipe if self.plan.schedule == "gpipe" else Schedule1F1B
+        An interleaved one takes the list of a process's stages, see `numbers`.
+        """
+        from torch.distributed import pipelining
+
+        classes: dict[str, Any] = {
+            "gpipe": pipelining.ScheduleGPipe,
+            "1f1b": pipelining.Schedule1F1B,
+            "interleaved": pipelining.ScheduleInterleaved1F1B,
+        }
+        found: type[ScheduleGPipe | Schedule1F1B | ScheduleInterleaved1F1B]
+        found = classes[self.plan.schedule]
+        return found
+
+    def numbers(self, rank: int) -> range:
+        """Of the stages that a process runs, the numbers from 0; one unless it is interleaved."""
+        return range(rank, len(self.plan.stages), self.plan.processes)
 
     def pipe(self, *args: Any, **kwargs: Any) -> Pipe:
         """The module, traced and split: its `build_stage` makes what a schedule runs.

@@ -23,7 +23,7 @@ from placeto.support.files import write_json
 FORMAT: Literal["placeto.pipeline"] = "placeto.pipeline"
 VERSION = 1
 
-PipelineSchedule = Literal["gpipe", "1f1b"]
+PipelineSchedule = Literal["gpipe", "1f1b", "interleaved"]
 
 _GRADIENTS = "gradients/"
 
@@ -46,10 +46,12 @@ class PipelinePlan(Document, frozen=True, kw_only=True):
     Attributes:
         graph: the graph's name.
         cluster: the cluster's name.
-        schedule: `"gpipe"` or `"1f1b"`.
+        schedule: `"gpipe"`, `"1f1b"`, or `"interleaved"` with several stages a device, which follow
+            each other around the devices.
         microbatches: of a step.
         split_points: paths of the modules that a stage begins with, but for the first stage's.
         stages: in the order in which a microbatch goes forward through them.
+        stages_per_process: with `"interleaved"` more than one.
         step_time: simulated seconds.
         single_device_step_time: simulated seconds of the same microbatches on the best device that
             they fit on; None if they fit on none.
@@ -73,6 +75,12 @@ class PipelinePlan(Document, frozen=True, kw_only=True):
     feasible: bool
     bubble: float
     examples_per_second: float | None
+    stages_per_process: int = 1
+
+    @property
+    def processes(self) -> int:
+        """How many processes run it: one a device."""
+        return len(self.stages) // self.stages_per_process
 
     def save(self, path: str | Path) -> None:
         """Writes a plan file (`.json` or `.json.gz`)."""
@@ -93,6 +101,17 @@ def load_pipeline(path: str | Path) -> PipelinePlan:
         raise PlacetoError(
             f"{where}: there are {len(plan.stages)} stages and {len(plan.split_points)} split "
             "points; expected one between each two stages"
+        )
+    devices, each = [stage.device for stage in plan.stages], plan.stages_per_process
+    if each < 1 or devices != devices[: len(devices) // each] * each:
+        raise PlacetoError(
+            f"{where}: stages_per_process is {each}, and stages are on {', '.join(devices)}; "
+            "expected all devices in turn, as many times"
+        )
+    if (each > 1) != (plan.schedule == "interleaved"):
+        raise PlacetoError(
+            f"{where}: stages_per_process is {each}, and schedule {plan.schedule!r}; expected more "
+            "than one if interleaved, else one"
         )
     return plan
 
@@ -155,7 +174,7 @@ def plan_of(
 
     Args:
         placement: each unit's device.
-        schedule: the order of the placement's problem.
+        schedule: which the order of the placement's problem is.
         units: of its graph.
         single: seconds of the best single device; None if the step fits on none.
     """
@@ -184,6 +203,7 @@ def plan_of(
         peak_memory=tuple(found.peak_memory[used].tolist()),
         feasible=found.feasible,
         bubble=bubble_share(problem, found),
+        stages_per_process=len(used) // len(set(used)),
         examples_per_second=None if graph.batch is None else graph.batch / found.step_time,
     )
 

@@ -5,10 +5,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from placeto.cluster import Cluster
 from placeto.extraction import Extraction, extract
 from placeto.graph import ComputationGraph
 from placeto.objective import overflow
 from placeto.placement import Placement
+from placeto.placement.pipeline_plan import PipelineSchedule
+from placeto.placers.pipeline import plan_pipeline
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
 from placeto.support.errors import PlacetoError
@@ -30,17 +33,19 @@ class Tries:
         extraction: what was extracted with the best number.
         stopped: why no more were tried.
         interrupted: whether Ctrl-C ended it.
+        least: microbatches that the best one has at least.
     """
 
     placements: Mapping[int, Placement]
     extraction: Extraction
     stopped: str
     interrupted: bool = False
+    least: int = 1
 
     @property
     def best(self) -> Placement:
         """The placement that fits in memory, and takes least."""
-        return best_of(*self.placements.values())
+        return best_of(*(each for count, each in self.placements.items() if count >= self.least))
 
     @property
     def wall_seconds(self) -> float:
@@ -103,13 +108,56 @@ def try_microbatches(
         PlacetoError: the source says no `microbatches=auto`, or not how many examples it has; see
             `extract` and `place`.
     """
+
+    def placed(graph: ComputationGraph, share: float) -> Placement:
+        return place(problem(graph), method, share, seed, settings=settings)
+
+    return _tried(source, placed, 1, budget_seconds, progress)
+
+
+def try_pipelines(
+    source: str,
+    cluster: Cluster,
+    schedule: PipelineSchedule | None = None,
+    progress: Progress = silent,
+) -> Tries:
+    """Extracts and plans a pipeline of a PyTorch module of 2, 4, … microbatches.
+
+    For one microbatch the best single device is what is found; else it is as `try_microbatches`.
+
+    Args:
+        source: as `extract` takes it, with `microbatches=auto`.
+        cluster: the devices.
+        schedule: see `plan_pipeline`.
+        progress: told of what is going on, in single lines.
+
+    Raises:
+        PlacetoError: as `try_microbatches` and `plan_pipeline`; the batch is one example.
+    """
+
+    def placed(graph: ComputationGraph, share: float) -> Placement:
+        if graph.num_microbatches == 1:
+            return place(PlacementProblem(graph, cluster), "single")
+        return plan_pipeline(graph, cluster, schedule)[1]
+
+    return _tried(source, placed, 2, 0.0, progress)
+
+
+def _tried(
+    source: str,
+    placed: Callable[[ComputationGraph, float], Placement],
+    least: int,
+    budget_seconds: float,
+    progress: Progress,
+) -> Tries:
+    """What is found by placing a graph within seconds, in at least so many microbatches."""
     if not is_open(source):
         raise PlacetoError(f"{source}: expected microbatches=auto among its options")
     placements: dict[int, Placement] = {}
     best, interrupted, worse, took = None, False, 0, 0.0
     counts = [1]  # more when the first graph says how large the batch is
     for count in counts:
-        if placements and (stopped := _too_large(count, placements, took)):
+        if best is not None and (stopped := _too_large(count, placements, took)):
             break
         try:
             progress(f"{count}: extracting")
@@ -124,18 +172,23 @@ def try_microbatches(
                 )
             if count == 1:
                 counts += doublings(graph.batch)[1:]
+                if graph.batch < least:
+                    raise PlacetoError(f"{source}: one example makes no pipeline; give it a batch")
             progress(f"{count}: placing {graph.num_ops} ops")
             share = budget_seconds / len(counts)
-            found = place(problem(graph), method, share, seed, settings=settings)
+            found = placed(graph, share)
         except KeyboardInterrupt:
-            if not placements:
+            if best is None:
                 raise
             interrupted = True
         else:
             placements[count] = found
             interrupted = found.interrupted
+            if count < least:
+                continue
             over, seconds = worth(found)
-            least_over, least_seconds = worth(fastest := best_of(*placements.values()))
+            kept = (each for number, each in placements.items() if number >= least)
+            least_over, least_seconds = worth(fastest := best_of(*kept))
             if found is fastest:
                 best = extraction
             worse = worse + 1 if over > least_over or seconds > WORSE * least_seconds else 0
@@ -145,7 +198,7 @@ def try_microbatches(
     else:
         stopped = f"{counts[-1]} is one example each"
     assert best is not None
-    return Tries(placements, best, stopped, interrupted)
+    return Tries(placements, best, stopped, interrupted, least)
 
 
 def _too_large(count: int, placements: Mapping[int, Placement], took: float) -> str | None:

@@ -12,51 +12,58 @@ from placeto.heuristics.stages import Chain, device_orders
 from placeto.objective import overflow
 from placeto.placement import Placement
 from placeto.placement.pipeline_plan import PipelinePlan, PipelineSchedule, plan_of, stage_units
+from placeto.placers.interleaved import best_interleaved
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate, simulate_many
 from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable
 
-SCHEDULES: tuple[PipelineSchedule, ...] = ("gpipe", "1f1b")
+_ORDERS: tuple[PipelineSchedule, ...] = ("gpipe", "1f1b")
 
 
 def plan_pipeline(
     graph: ComputationGraph, cluster: Cluster, schedule: PipelineSchedule | None = None
 ) -> tuple[PipelinePlan, Placement]:
-    """Splits a pipelined step of a PyTorch module into at most one stage a device.
+    """Splits a pipelined step of a PyTorch module into stages, of a device one or several.
 
     The stages are contiguous along the forward pass, and begin with modules. Cuts that balance the
     work (by dynamic programming, see `heuristics.stages`), for each number of stages and each order
     of the devices, are moved, and devices exchanged, as long as the simulated step becomes faster.
     What fits in memory goes before what does not. One stage is a plan, too: then no split is worth
-    its price.
+    its price. Several stages a device are those of `placers.interleaved`.
 
     Args:
         graph: of `placeto extract` of a module, with more than one microbatch.
         cluster: the devices.
-        schedule: `"gpipe"` or `"1f1b"`; None for the faster one of those that fit in memory.
+        schedule: `"gpipe"`, `"1f1b"` or `"interleaved"`; None for the faster one of the first two,
+            of those that fit in memory.
 
     Returns:
         The plan, and the same as a placement, whose groups are the stretches between split points.
 
     Raises:
         PlacetoError: the graph is of no PyTorch module, has one microbatch, or no costs for a
-            device of the cluster.
+            device of the cluster; there are too few modules for several stages a device, or the
+            microbatches make no equal rounds of them.
     """
     began = time.monotonic()
     units = stage_units(graph)
-    orders = SCHEDULES if schedule is None else (schedule,)
     whole = PlacementProblem(graph, cluster, units.of_op)
-    found, evaluations = [], 0
-    for order in orders:
-        problem = replace(whole, order=order)
-        devices, tried = best_stages(problem)
-        evaluations += tried
-        outcome = simulate(problem, devices)
-        over = float(overflow(problem, outcome.peak_memory))
-        found.append((over, outcome.step_time, order, problem, devices, outcome))
-    *_, order, problem, devices, outcome = min(found, key=lambda each: each[:2])
+    order: PipelineSchedule
+    if schedule == "interleaved":
+        turned = best_interleaved(whole)
+        if turned is None:
+            raise NotApplicable(
+                f"graph {graph.name!r}: no interleaved schedule has {graph.num_microbatches} "
+                "microbatches in equal rounds, and two stages on each of "
+                f"{cluster.num_devices} devices of {len(units.starts) + 1} stretches of modules"
+            )
+        order, problem, devices = "interleaved", turned.problem, turned.devices
+        evaluations = turned.evaluations
+    else:
+        order, problem, devices, evaluations = _best_plain(whole, schedule)
+    outcome = simulate(problem, devices)
     placement = Placement(
         problem,
         devices,
@@ -71,6 +78,22 @@ def plan_pipeline(
     single = place(problem, "single")
     alone = single.step_time if single.feasible else None
     return plan_of(placement, order, units, alone), placement
+
+
+def _best_plain(
+    whole: PlacementProblem, schedule: PipelineSchedule | None
+) -> tuple[PipelineSchedule, PlacementProblem, Ints, int]:
+    """The best split by a schedule, or by either: that, its problem, devices and evaluations."""
+    found, evaluations = [], 0
+    for order in _ORDERS if schedule is None else (schedule,):
+        problem = replace(whole, order=order)
+        devices, tried = best_stages(problem)
+        evaluations += tried
+        outcome = simulate(problem, devices)
+        over = float(overflow(problem, outcome.peak_memory))
+        found.append((over, outcome.step_time, order, problem, devices))
+    _, _, order, problem, devices = min(found, key=lambda each: each[:2])
+    return order, problem, devices, evaluations
 
 
 def best_stages(problem: PlacementProblem, least: int = 1) -> tuple[Ints, int]:

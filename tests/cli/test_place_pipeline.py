@@ -19,7 +19,7 @@ def test_a_source_is_extracted_with_as_many_microbatches_and_planned(placeto):
     assert tuple(row["split_points"]) == plan.split_points
     assert row["step_time"] == plan.step_time
     assert row["single_device_step_time"] == plan.single_device_step_time
-    assert row["order"] == plan.schedule
+    assert row["schedule"] == plan.schedule
     argv = ("g.json.gz", "--cluster", "k80x2", "--placement", "p.json", "--json")
     assert placeto("simulate", *argv).document["step_time"] == plan.step_time
 
@@ -31,6 +31,21 @@ def test_what_is_said_to_a_person(placeto):
     assert load_pipeline("plan.json").schedule == "gpipe"
 
 
+def test_the_number_of_microbatches_is_chosen(placeto):
+    files = ("--save-graph", "g.json.gz", "-o", "p.json")
+    found = placeto("place", f"{SOURCE}?batch=6&microbatches=auto", *PLACE, "--json", *files)
+    assert found.status == 0
+    rows = found.document["microbatches"]
+    assert [row["microbatches"] for row in rows] == [1, 2, 6]
+    (chosen,) = (row for row in rows if row["chosen"])
+    assert chosen["step_time"] == min(row["step_time"] for row in rows[1:])
+    plan = load_pipeline("plan.json")
+    assert plan.microbatches == load_graph("g.json.gz").num_microbatches == chosen["microbatches"]
+    assert plan.step_time == found.document["step_time"] == chosen["step_time"]
+    # Of one microbatch it is the best device's step.
+    assert rows[0]["step_time"] == rows[0]["single_device_step_time"]
+
+
 @pytest.mark.parametrize(
     ("argv", "complaint"),
     [
@@ -38,7 +53,8 @@ def test_what_is_said_to_a_person(placeto):
         ((f"{SOURCE}?batch=8", *PLACE), "has one microbatch, of which no pipeline can be made"),
         (("m.json.gz", *PLACE, "--microbatches", "8"), "has 2; extract it with ?microbatches=8"),
         ((f"{SOURCE}?microbatches=2", *PLACE, "--microbatches", "4"), "says how many, too"),
-        ((f"{SOURCE}?microbatches=auto", *PLACE), "a plan needs a number of microbatches"),
+        ((f"{SOURCE}?batch=1&microbatches=auto", *PLACE), "one example makes no pipeline"),
+        ((f"{SOURCE}?microbatches=auto", *PLACE, "--microbatches", "4"), "says how many, too"),
         (("m.json.gz", *PLACE, "--method", "auto"), "--method does not go with --pipeline"),
         (("m.json.gz", *PLACE, "--set", "a=1"), "--set does not go with --pipeline"),
         (("m.json.gz", "--cluster", "k80x2", "--schedule", "1f1b"), "--schedule goes with"),

@@ -14,16 +14,20 @@ from placeto.extraction import extract
 from placeto.placers.pipeline import plan_pipeline
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-NETS = {"gpt.py": "batch=16&microbatches=8", "resnet.py": "batch=4&microbatches=2"}
+NETS = {
+    ("gpt.py", "1f1b"): "batch=16&microbatches=8",
+    ("gpt.py", "interleaved"): "batch=8&microbatches=4",
+    ("resnet.py", "gpipe"): "batch=4&microbatches=2",
+}
 SCRIPT = EXAMPLES / "torch_pipeline.py"
 
 
-@pytest.mark.parametrize("net", NETS)
-def test_gradients_and_loss_are_those_of_the_whole_model(net, tmp_path):
+@pytest.mark.parametrize(("net", "schedule"), NETS)
+def test_gradients_and_loss_are_those_of_the_whole_model(net, schedule, tmp_path):
     source = EXAMPLES / net
-    graph = extract(f"{source}:make?{NETS[net]}&loss=crossentropy").graph
-    plan, _ = plan_pipeline(graph, load_cluster("local-2"))
-    assert len(plan.stages) == 2
+    graph = extract(f"{source}:make?{NETS[net, schedule]}&loss=crossentropy").graph
+    plan, _ = plan_pipeline(graph, load_cluster("local-2"), schedule)
+    assert plan.processes == 2
     plan.save(tmp_path / "plan.json")
     assert load_pipeline(tmp_path / "plan.json").split_points == plan.split_points
     run = subprocess.run(

@@ -2,7 +2,12 @@
 
 import pytest
 import torch
-from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe, SplitPoint
+from torch.distributed.pipelining import (
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    SplitPoint,
+)
 
 from placeto import PipelinePlan, PlacetoError, pipeline_stages
 from placeto.placement.pipeline_plan import Stage
@@ -12,12 +17,12 @@ from tests.extraction.pytorch import models
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 
 
-def plan(*points, schedule="1f1b"):
+def plan(*points, schedule="1f1b", each=1):
     return PipelinePlan(
         graph="net", cluster="two", schedule=schedule, microbatches=2, split_points=points,
         stages=tuple(Stage("cpu", ()) for _ in range(len(points) + 1)), step_time=1.0,
         single_device_step_time=2.0, peak_memory=(1,) * (len(points) + 1), feasible=True,
-        bubble=0.0, examples_per_second=None,
+        bubble=0.0, examples_per_second=None, stages_per_process=each,
     )  # fmt: skip
 
 
@@ -30,6 +35,11 @@ def test_what_pytorch_takes():
     }
     assert stages.schedule is Schedule1F1B
     assert pipeline_stages(module, plan(schedule="gpipe")).schedule is ScheduleGPipe
+    assert [list(stages.numbers(rank)) for rank in range(3)] == [[0], [1], [2]]
+    points = ("blocks.0", "blocks.1", "head")
+    several = pipeline_stages(module, plan(*points, schedule="interleaved", each=2))
+    assert several.schedule is ScheduleInterleaved1F1B
+    assert [list(several.numbers(rank)) for rank in range(2)] == [[0, 2], [1, 3]]
 
 
 def test_the_modules_of_all_stages_are_the_whole_module():

@@ -136,6 +136,8 @@ def test_a_plan_says_where_each_module_is_and_is_read_as_it_was_written(plan, tm
         ({"microbatches": 0}, "microbatches is 0, expected 1 or more"),
         ({"split_points": ["a", "b", "c"]}, "3 split points; expected one between each two stages"),
         ({"stages": "two"}, "stages: expected a list, found a string"),
+        ({"stages_per_process": 2}, "expected all devices in turn, as many times"),
+        ({"schedule": "interleaved"}, "expected more than one if interleaved, else one"),
     ],
 )
 def test_files_that_are_no_plans(plan, tmp_path, change, said):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeto.extraction.pytorch import work
 from placeto.extraction.pytorch.capture import BUFFER, PARAMETER, Captured
+from placeto.support.errors import PlacetoError
 
 if TYPE_CHECKING:
     from torch import fx
@@ -123,6 +124,29 @@ def list_ops(captured: Captured, names: Mapping[str, Sequence[str]], optimizer: 
     node_of = {number: node for node, number in reversed(reader.number.items())}
     nodes = [node_of.get(number) for number in range(len(reader.ops))]
     return Listed(reader.ops, nodes, sorted(reader.narrow), sorted(once))
+
+
+def with_cache(listed: Listed, tokens: int, where: str) -> Listed:
+    """The ops of an inference that keeps the keys and values of so many tokens of each sequence.
+
+    They are memory of `scaled_dot_product_attention`, in the type that it is given; keys that it is
+    given once for several heads are kept once. What it computes stays what it is.
+
+    Raises:
+        PlacetoError: there is no such op.
+    """
+    ops = [
+        replace(op, param_bytes=tokens * work.bytes_of_a_token(node))
+        if node is not None and work.is_attention(node)
+        else op
+        for op, node in zip(listed.ops, listed.nodes, strict=True)
+    ]
+    if ops == listed.ops:
+        raise PlacetoError(
+            f"{where}: cache={tokens}: there is no scaled_dot_product_attention, whose keys and "
+            "values would be kept"
+        )
+    return replace(listed, ops=ops)
 
 
 class _Reader:

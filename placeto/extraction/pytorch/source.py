@@ -13,7 +13,7 @@ from placeto.extraction.pytorch.capture import Captured, capture
 from placeto.extraction.pytorch.inputs import Call, divided, make_call
 from placeto.extraction.pytorch.microbatches import columns, repeated
 from placeto.extraction.pytorch.modules import colocation_keys
-from placeto.extraction.pytorch.ops import OPTIMIZERS, STATE, Listed, Op, list_ops
+from placeto.extraction.pytorch.ops import OPTIMIZERS, STATE, Listed, Op, list_ops, with_cache
 from placeto.extraction.result import Extraction, batch_meta, tensor_columns
 from placeto.extraction.source import Source
 from placeto.extraction.user_code import running, user_function
@@ -31,6 +31,7 @@ STEP_OPTIONS: dict[str, Any] = {
     "loss": "auto",
     "inputs": "",
     "inference": False,
+    "cache": 0,
     "microbatches": 1,
     "together": "modules",
 }
@@ -71,7 +72,8 @@ def extract_module(source: Source, say: Progress) -> Extraction:
 
     Options beside the function's own: `optimizer` (sgd, momentum, rmsprop, adam), `loss` (auto,
     crossentropy, mse), `inputs` (shapes, where the function returns the module alone), `inference`
-    (true: the forward pass alone), `microbatches` (into how many the batch, the first dimension of
+    (true: the forward pass alone), `cache` (of how many tokens an inference keeps keys and values,
+    see `with_cache`), `microbatches` (into how many the batch, the first dimension of
     the first input, is divided), `together` (`modules`: what computes inside of one module
     that is placed whole shares a device; `parameters`: only what reads one parameter does).
 
@@ -107,6 +109,10 @@ def trace_module(source: Source, say: Progress) -> Traced:
         say("capturing it with torch.export and AOTAutograd")
         captured = capture(call, mode, training=training, loss=options["loss"], where=where)
     listed = list_ops(captured, names, options["optimizer"])
+    if options["cache"]:
+        if training:
+            raise PlacetoError(f"{where}: cache={options['cache']}: expected inference=true, too")
+        listed = with_cache(listed, options["cache"], where)
     if listed.narrow:
         warnings.append(
             f"{', '.join(listed.narrow)} compute in less than 32 bits, and are timed at the peak "

@@ -105,5 +105,26 @@ def flops(node: fx.Node) -> float:
     return float(formula(*args, **kwargs, out_val=node.meta["val"]))
 
 
+def is_attention(node: fx.Node) -> bool:
+    """Whether a node is `scaled_dot_product_attention`, forward, by whatever kernel."""
+    kind = op_type(node)
+    return "scaled_dot_product" in kind and "backward" not in kind
+
+
+def bytes_of_a_token(node: fx.Node) -> int:
+    """Bytes of keys and values that an attention reads of one token of each sequence."""
+    total = 0
+    keys_and_values: Any = node.args[1:3]
+    for given in keys_and_values:
+        length = _value(given).shape[-2]
+        least = tensor_bytes(_value(given))
+        # A head's copies for several heads of queries are not kept.
+        while is_view(given) or op_type(given) == "clone":
+            given = given.all_input_nodes[0]
+            least = min(least, tensor_bytes(_value(given)))
+        total += least // length
+    return total
+
+
 def _value(node: fx.Node) -> Any:
     return node.meta["val"]

@@ -336,6 +336,33 @@ def masked() -> tuple[nn.Module, tuple[Tensor, Tensor]]:
     return Attending(), (torch.randn(8, 3, 4), torch.zeros(3, 3))
 
 
+class Heads(nn.Module):
+    """Layers of attention whose keys and values have fewer heads than its queries."""
+
+    def __init__(self, layers: int, heads: int, kept: int, width: int) -> None:
+        super().__init__()
+        self.sizes = (heads * width, kept * width, kept * width)
+        self.width = width
+        self.layers = nn.ModuleList(
+            nn.Linear(heads * width, sum(self.sizes), bias=False) for _ in range(layers)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            parts = layer(x).split(self.sizes, dim=-1)
+            q, k, v = (each.unflatten(-1, (-1, self.width)).transpose(1, 2) for each in parts)
+            k, v = (each.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for each in (k, v))
+            made = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + made.transpose(1, 2).flatten(2)
+        return x
+
+
+def heads(
+    batch: int = 4, layers: int = 3, heads: int = 6, kept: int = 2, width: int = 8
+) -> tuple[nn.Module, Tensor]:
+    return Heads(layers, heads, kept, width), torch.randn(batch, 5, heads * width)
+
+
 class Numbers(nn.Module):
     """It is given a number."""
 

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from placeto.cluster import Cluster, Device
 from placeto.extraction import extract
 from placeto.extraction.source import parse_source
 from placeto.extraction.user_code import is_pytorch
+from placeto.problem import PlacementProblem
+from placeto.simulation import simulate
 from placeto.support.errors import PlacetoError
 
 MODELS = "tests.extraction.pytorch.models"
@@ -65,6 +69,25 @@ def test_half_precision_is_said_to_be_timed_as_single() -> None:
     assert graph.param_bytes[graph.op_names.index("weight")] == 2 * 4 * 3
 
 
+@pytest.mark.parametrize("parts", ["", "&microbatches=2"])
+@pytest.mark.parametrize("kept", [2, 6])
+def test_keys_and_values_of_the_cache_are_memory_of_attention(kept: int, parts: str) -> None:
+    source = f"{MODELS}:heads?kept={kept}&inference=true{parts}"
+    without, graph = extract(source).graph, extract(f"{source}&cache=100").graph
+    more = graph.param_bytes - without.param_bytes
+    # Two tensors of 4 sequences, 100 tokens, heads of 8 numbers, in each of 3 layers.
+    assert more.sum() == 3 * 2 * 4 * 100 * kept * 8 * 4
+    assert {graph.op_types[op] for op in np.flatnonzero(more)} == {
+        "_scaled_dot_product_flash_attention_for_cpu"
+    }
+    cluster = Cluster("one", (Device("cpu", "cpu", 2**40),), ())
+    peaks = [
+        simulate(problem, [0] * problem.num_groups).peak_memory
+        for problem in (PlacementProblem(each, cluster, "none") for each in (without, graph))
+    ]
+    assert peaks[1] - peaks[0] == more.sum()
+
+
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
@@ -89,6 +112,9 @@ def test_half_precision_is_said_to_be_timed_as_single() -> None:
         ("sparse", "makes a sparse tensor, whose size is not known"),
         ("branch?inference=true", "cond runs a part of the step or not"),
         ("counting", "no floating-point tensor that depends on a parameter"),
+        ("heads?cache=9", "cache=9: expected inference=true, too"),
+        ("heads?cache=-1&inference=true", "cache=-1 must not be negative"),
+        ("mlp?cache=9&inference=true", "there is no scaled_dot_product_attention"),
     ],
 )
 def test_what_cannot_be_extracted_is_said_in_one_line(source: str, complaint: str) -> None:

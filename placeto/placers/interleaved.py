@@ -1,0 +1,164 @@
+"""Several stages of a pipeline on each device, which take turns: the interleaved 1F1B schedule.
+
+Of `chunks` stages a device, stage s is on device s modulo the number of devices, so that a
+microbatch goes around the devices several times and fills the pipeline sooner, for more transfers
+(Narayanan et al. 2021, arXiv:2104.04473). What each device does, and in which order, is that of
+`torch.distributed.pipelining.ScheduleInterleaved1F1B`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placeto.graph import BACKWARD, UPDATE, ComputationGraph
+from placeto.heuristics.stages import Chain, device_orders
+from placeto.objective import overflow
+from placeto.problem import PlacementProblem
+from placeto.simulation import simulate_many
+from placeto.support.arrays import Ints
+
+MOST_CHUNKS = 4
+
+
+@dataclass(frozen=True)
+class Action:
+    """A microbatch's pass through a stage."""
+
+    stage: int
+    microbatch: int
+    forward: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Interleaved:
+    """Stages that take turns on their devices.
+
+    Attributes:
+        problem: with the ranks of the schedule as its order.
+        devices: (num_groups,) where each group is.
+        worth: bytes over the memory of the devices, and seconds; less is better.
+        evaluations: how many placements were simulated.
+    """
+
+    problem: PlacementProblem
+    devices: Ints
+    worth: tuple[float, float]
+    evaluations: int
+
+
+def divides(microbatches: int, devices: int) -> bool:
+    """Whether PyTorch has the schedule: the microbatches are divided into equal rounds."""
+    return microbatches % max(1, microbatches // devices) == 0
+
+
+def actions(device: int, devices: int, chunks: int, microbatches: int) -> list[Action]:
+    """What one of some devices does in turn, with so many stages each.
+
+    Forward passes until the first one is back, then one forward and one backward, in rounds of
+    about as many microbatches as there are devices.
+    """
+    a_round = microbatches // max(1, microbatches // devices)
+    count = chunks * microbatches
+    ahead = min(count, (chunks - 1) * a_round + 2 * (devices - 1 - device))
+
+    def pass_of(number: int, forward: bool) -> Action:
+        chunk = number // a_round % chunks
+        part = number // (a_round * chunks) * a_round + number % a_round
+        stage = (chunk if forward else chunks - 1 - chunk) * devices + device
+        return Action(stage, part, forward)
+
+    found = [pass_of(number, True) for number in range(ahead)]
+    for number in range(ahead, count):
+        found += [pass_of(number, True), pass_of(number - ahead, False)]
+    return found + [pass_of(number, False) for number in range(count - ahead, count)]
+
+
+def turns(graph: ComputationGraph, stage_of_op: Ints, devices: int) -> Ints:
+    """(num_ops,) ranks: the place of an op's pass among those of its device.
+
+    Args:
+        graph: of several microbatches.
+        stage_of_op: (num_ops,) from 0, of whole multiples of `devices` stages.
+        devices: how many there are.
+    """
+    chunks = (int(stage_of_op.max()) + 1) // devices
+    count = graph.num_microbatches
+    place = np.zeros((chunks * devices, count, 2), dtype=np.int64)
+    for device in range(devices):
+        for number, each in enumerate(actions(device, devices, chunks, count)):
+            place[each.stage, each.microbatch, int(each.forward)] = number + 1
+    forward = (graph.phase != BACKWARD).astype(np.int64)
+    ranks = place[stage_of_op, np.maximum(graph.microbatch, 0), forward]
+    # What belongs to all microbatches, such as reads of weights, goes before them; updates after.
+    ranks[graph.microbatch < 0] = 0
+    ranks[graph.phase == UPDATE] = 2 * chunks * count + 1
+    return ranks
+
+
+def best_interleaved(problem: PlacementProblem) -> Interleaved | None:
+    """The fastest that is found of those that fit in memory; None if there can be none.
+
+    Cuts that balance the stages, of two to four stages a device, are moved one by one as long as
+    the simulated step becomes faster.
+
+    Args:
+        problem: its groups are a row of which a stretch is a stage, see `stage_units`; all of its
+            devices are used.
+    """
+    found: list[Interleaved] = []
+    count = problem.num_devices
+    if count < 2 or not divides(problem.graph.num_microbatches, count):
+        return None
+    chain = Chain(problem, np.arange(problem.num_groups))
+    for chunks in range(2, MOST_CHUNKS + 1):
+        if problem.num_groups < chunks * count:
+            break
+        balanced = [
+            (*chain.cuts(order * chunks), order * chunks) for order in device_orders(problem, count)
+        ]
+        _, cuts, order = min(balanced, key=lambda each: each[0])
+        found.append(_descended(problem, _apart(cuts, problem.num_groups), order))
+    return min(found, key=lambda each: each.worth, default=None)
+
+
+def _descended(problem: PlacementProblem, cuts: Ints, order: tuple[int, ...]) -> Interleaved:
+    """The stages on devices in an order that cuts lead to, moved one by one."""
+    best, tried = _interleaved(problem, cuts, order), {tuple(cuts.tolist())}
+    better = True
+    while better:
+        better = False
+        for near in _near(cuts, problem.num_groups):
+            if tuple(near.tolist()) not in tried:
+                tried.add(tuple(near.tolist()))
+                each = _interleaved(problem, near, order)
+                if each.worth < best.worth:
+                    best, cuts, better = each, near, True
+                    break
+    return replace(best, evaluations=len(tried))
+
+
+def _apart(cuts: Ints, count: int) -> Ints:
+    """Cuts of which none leaves a stage empty."""
+    places = np.arange(1, len(cuts) + 1)
+    least = np.maximum.accumulate(np.maximum(cuts, places) - places) + places
+    return np.minimum(least, count - places[::-1])
+
+
+def _near(cuts: Ints, count: int) -> Iterator[Ints]:
+    ends = [0, *cuts.tolist(), count]
+    for number, cut in enumerate(cuts.tolist()):
+        for step in (-1, 1):
+            if ends[number] < cut + step < ends[number + 2]:
+                moved = cuts.copy()
+                moved[number] += step
+                yield moved
+
+
+def _interleaved(problem: PlacementProblem, cuts: Ints, order: tuple[int, ...]) -> Interleaved:
+    stage = np.searchsorted(cuts, np.arange(problem.num_groups), side="right")
+    ranks = turns(problem.graph, stage[problem.op_group], problem.num_devices)
+    turned, devices = replace(problem, order=ranks), np.array(order)[stage]
+    outcome = simulate_many(turned, devices[None])
+    (over,) = overflow(turned, outcome.peak_memory).tolist()
+    return Interleaved(turned, devices, (over, float(outcome.step_time[0])), 1)

@@ -1,0 +1,60 @@
+"""Which cuts the study of pipelines runs, and its tables, by hand."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from benchmarks import pipelines
+from tests.builders import make_cluster, make_graph, make_problem
+
+
+def row(*samples, predicted=0.5):
+    return {"predicted": predicted, "samples": list(samples), "transfers": 3, "devices": "01"}
+
+
+# Either worker takes 20 s, and in the second turn all is twice as slow.
+BESIDE = [[20.0, 40.0], [20.0, 40.0]]
+STEP = {
+    "order": "1f1b", "beside": BESIDE, "in_order": 1.0,
+    "rows": {
+        "layer cut at 0.5": row(18.0, 36.0), "layer cut at 0.3": row(12.0, 24.0),
+        "expert": row(16.0, 32.0), "stages": row(14.0, 28.0), "auto": row(10.0, 20.0),
+    },
+}  # fmt: skip
+SLOWER = STEP | {"in_order": 0.9, "rows": STEP["rows"] | {"auto": row(15.0, 30.0, predicted=0.6)}}
+FOUND = {
+    "singles": {"1": [[30.0, 60.0], [20.0, 40.0]], "4": [[20.0, 40.0], [20.0, 40.0]]},
+    "steps": {"2": SLOWER, "4": STEP},
+    pipelines.MEASURED: {"microbatches": 4, "samples": [9.0, 18.0], "beside": BESIDE},
+}  # fmt: skip
+
+
+def test_the_even_cut_and_the_fastest_of_all_are_run():
+    names = [f"op{number}" for number in range(20)]
+    # A chain there and back: a layer is an op and its gradient, as far from the end. What crosses
+    # a cut is sent once on either way, and the fewest bytes are the fastest cut.
+    sizes = {1: 1, 17: 1, 5: 2, 13: 2, 8: 3, 10: 3}
+    tensors = [(one, sizes.get(at, 10), [two]) for at, (one, two) in enumerate(pairwise(names))]
+    problem = make_problem(make_graph(dict.fromkeys(names, 1.0), tensors), make_cluster(2))
+    found = pipelines.best_cuts(problem)
+    assert list(found) == [f"layer cut at {share}" for share in (0.5, 0.2, 0.6, 0.9)]
+    layer = np.minimum(np.arange(20), np.arange(20)[::-1])
+    for devices, layers in zip(found.values(), (5, 2, 6, 9), strict=True):
+        assert devices.tolist() == (layer >= layers).astype(int).tolist()
+
+
+def test_ratios_are_over_the_single_worker_with_its_own_microbatches():
+    assert pipelines.best_single(FOUND) == 4
+    assert pipelines.best(FOUND, "auto") == ("4", pytest.approx(0.5), 0.5)
+    first, *_ = pipelines.markdown({"one": FOUND}).splitlines()[2:]
+    # 30 s are the median of both turns.
+    assert first.startswith("| `one` | 30000 (4) | 0.90 (2) | 0.60 (2) | 0.80 (2) | 0.70 (2) |")
+    assert first.endswith("| 0.50 (4) | 0.50 | 0.45 (4) | 90.0% |")
+
+
+def test_a_row_of_each_number_of_microbatches_says_how_far_off_it_is():
+    two, four = pipelines.by_microbatches({"one": FOUND})
+    assert two[:3] == ["`one`", "2", "1f1b"]
+    assert two[3:] == ["0.70", "0.50", "0.75", "0.60", "3", "29%"]
+    assert four[-1] == "25%"

@@ -1,0 +1,108 @@
+"""Interleaved pipelines against PyTorch's schedule, by hand, and against all cuts."""
+
+import itertools
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.distributed.pipelining.schedules import ScheduleInterleaved1F1B
+
+from placeto import PlacementProblem, PlacetoError
+from placeto.placers.interleaved import actions, best_interleaved, divides, turns
+from placeto.placers.pipeline import plan_pipeline
+from placeto.simulation import simulate
+from tests.builders import make_cluster, make_graph
+from tests.placers.test_pipeline import cluster, graph  # noqa: F401 (a fixture)
+
+
+def layers(count, microbatches, devices, seconds=None):
+    """Layers of 1 s forward and 2 s back, or their multiples; a group is a layer."""
+    seconds = seconds or [1.0] * count
+    work, tensors, microbatch, phase = {}, [], [], []
+    for part in range(microbatches):
+        there = [f"{part}/f{layer}" for layer in range(count)]
+        back = [f"{part}/b{layer}" for layer in reversed(range(count))]
+        work |= dict(zip(there, seconds, strict=True))
+        work |= dict(zip(back, [2 * each for each in reversed(seconds)], strict=True))
+        tensors += [(one, 0, [other]) for one, other in itertools.pairwise([*there, *back])]
+        microbatch += [part] * (2 * count)
+        phase += [0] * count + [1] * count
+    copy_of = [-1] * (2 * count) + list(range(2 * count)) * (microbatches - 1)
+    made = replace(make_graph(work, tensors), microbatch=microbatch, copy_of=copy_of, phase=phase)
+    group = [*range(count), *reversed(range(count))] * microbatches
+    return PlacementProblem(made, make_cluster(devices), np.array(group))
+
+
+@given(
+    devices=st.integers(2, 6), chunks=st.integers(2, 4), microbatches=st.integers(1, 30),
+    data=st.data(),
+)  # fmt: skip
+def test_each_device_does_what_pytorch_has_it_do(devices, chunks, microbatches, data):
+    rounds = max(1, microbatches // devices)
+    assert divides(microbatches, devices) == (microbatches % rounds == 0)
+    if not divides(microbatches, devices):
+        return
+    schedule = SimpleNamespace(
+        n_local_stages=chunks, microbatches_per_round=microbatches // rounds,
+        pp_group_size=devices, _n_microbatches=microbatches,
+    )  # fmt: skip
+    device = data.draw(st.integers(0, devices - 1))
+    theirs = ScheduleInterleaved1F1B._calculate_single_rank_operations(schedule, device)
+    assert [
+        (each.stage, each.microbatch, "FORWARD" if each.forward else "FULL_BACKWARD")
+        for each in actions(device, devices, chunks, microbatches)
+    ] == [
+        (each.stage_index, each.microbatch_index, each.computation_type.name)
+        for each in theirs
+        if each is not None
+    ]
+
+
+@pytest.mark.parametrize("microbatches", [2, 4, 8])
+def test_the_pipeline_fills_sooner_by_hand(microbatches):
+    # Two stages a device: 6 s of a microbatch on each, and the second one waits for half of what
+    # it waits for with one stage, 1 s there and 2 s back. With one: 2 and 4 s.
+    problem = layers(4, microbatches, 2)
+    found = best_interleaved(problem)
+    assert found.devices.tolist() == [0, 1, 0, 1]
+    assert found.worth == (0, 6 * microbatches + 3)
+    plain = simulate(replace(problem, order="1f1b"), [0, 0, 1, 1])
+    assert plain.step_time == 6 * microbatches + 6
+
+
+def test_uneven_layers_against_all_cuts():
+    problem = layers(9, 4, 2, [1.0, 3.0, 1.0, 1.0, 2.0, 4.0, 1.0, 1.0, 2.0])
+    best = np.inf
+    for count in (4, 6, 8):
+        for cuts in itertools.combinations(range(1, 9), count - 1):
+            stage = np.searchsorted(cuts, np.arange(9), side="right")
+            order = turns(problem.graph, stage[problem.op_group], 2)
+            best = min(best, simulate(replace(problem, order=order), stage % 2).step_time)
+    assert best <= best_interleaved(problem).worth[1] <= 1.02 * best
+
+
+def test_there_may_be_none():
+    assert best_interleaved(layers(3, 4, 2)) is None
+    assert best_interleaved(layers(6, 4, 1)) is None
+    assert best_interleaved(layers(6, 3, 2)) is not None
+    assert best_interleaved(layers(8, 7, 2)) is None  # three rounds of seven
+
+
+def test_a_plan_has_several_stages_a_device(graph):  # noqa: F811
+    plan, placement = plan_pipeline(graph, cluster("k80", "k80"), "interleaved")
+    assert plan.schedule == "interleaved"
+    assert plan.processes == 2
+    assert plan.stages_per_process in (2, 3, 4)
+    assert len(plan.stages) == 2 * plan.stages_per_process
+    assert [each.device for each in plan.stages[:4]] == ["cuda:0", "cuda:1"] * 2
+    assert plan.step_time == placement.step_time
+    assert plan.step_time < plan_pipeline(graph, cluster("k80", "k80"))[0].step_time
+
+
+def test_too_many_devices_for_the_modules(graph):  # noqa: F811
+    many = cluster(*["k80"] * 7, memory=(2**34,) * 7)
+    with pytest.raises(PlacetoError, match="no interleaved schedule has 4 microbatches"):
+        plan_pipeline(graph, many, "interleaved")
