@@ -15,9 +15,8 @@ from placeto.placers.pipeline import plan_pipeline
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 NETS = {
-    ("gpt.py", "1f1b"): "batch=16&microbatches=8",
-    ("gpt.py", "interleaved"): "batch=8&microbatches=4",
-    ("resnet.py", "gpipe"): "batch=4&microbatches=2",
+    ("gpt.py", "1f1b"): "batch=8&microbatches=4",
+    ("resnet.py", "interleaved"): "batch=4&microbatches=2",
 }
 SCRIPT = EXAMPLES / "torch_pipeline.py"
 

@@ -111,7 +111,8 @@ def test_two_processes_send_to_each_other(monkeypatch):
     monkeypatch.setattr(transfers, "TURNS", 5)
     found = measure_transfers("cpu", "cpu")
     small, middle, large = (sample.seconds for sample in found.samples)
-    assert 0 < small < middle < large < 5
+    # On a busy machine 4 bytes may take as long as a megabyte.
+    assert 0 < min(small, middle) <= max(small, middle) < large < 5
     # 16 MiB are faster than 100 MB/s, and slower than 100 GB/s.
     assert 2**24 / 100e9 < large < 2**24 / 100e6
     for costs in (found.ends.send, found.ends.receive):
