@@ -182,8 +182,6 @@ def coarser(problem: PlacementProblem, max_groups: int) -> tuple[PlacementProble
 class CoarseIncumbent(Incumbent):
     """An incumbent of a coarser problem; all that it takes, the finer one is offered as well.
 
-    But not what is on a single device, if a device is faster alone in the finer problem only.
-
     Its `group_of` is (num_groups of the finer problem,) the coarser group of each group.
     """
 
@@ -200,12 +198,7 @@ class CoarseIncumbent(Incumbent):
         self.tell()
         super().take(many, outcomes)
         self._finer.part = self.part
-        finer = np.asarray(many)[:, self.group_of]
-        if (self._finer.problem.alone != self.problem.alone).any():
-            several = (finer != finer[:, :1]).any(axis=1)
-            self._finer.evaluations += int((~several).sum())
-            finer, outcomes = finer[several], Outcomes(*(each[several] for each in outcomes))
-        self._finer.take(finer, outcomes)
+        self._finer.take(np.asarray(many)[:, self.group_of], outcomes)
         self._told = self.evaluations
 
     def tell(self) -> None:
@@ -218,8 +211,9 @@ class CoarseIncumbent(Incumbent):
 def beside_incumbent(incumbent: Incumbent) -> Iterator[CoarseIncumbent]:
     """An incumbent of the same problem in which no device is faster alone than beside others.
 
-    All moves from a single device cost it that advantage: a search would never leave it. The single
-    devices are left to the incumbent that is given, which is offered all else.
+    All moves from a single device cost it that advantage: a search would never leave it. The
+    incumbent is offered what this one takes, and has to know its single devices before: these take
+    longer here.
     """
     problem = incumbent.problem
     even = problem.with_alone(np.maximum(problem.alone, 1.0))

@@ -61,6 +61,28 @@ def test_each_device_does_what_pytorch_has_it_do(devices, chunks, microbatches, 
     ]
 
 
+def test_an_op_has_its_turn_with_its_pass():
+    problem = layers(4, 4, 2)
+    part = np.where(problem.op_group == 2, -1, problem.graph.microbatch)
+    made = SimpleNamespace(num_microbatches=4, phase=problem.graph.phase, microbatch=part)
+    ranks = turns(made, problem.op_group, 2)
+    for device in range(2):
+        passes = [
+            next(
+                number
+                for number in np.flatnonzero(made.microbatch == each.microbatch).tolist()
+                if problem.op_group[number] == each.stage
+                and (made.phase[number] == 0) == each.forward
+            )
+            for each in actions(device, 2, 2, 4)
+            if each.stage != 2
+        ]
+        assert (np.diff(ranks[passes]) > 0).all()
+        assert ranks[passes].min() > 0
+    # What is of no microbatch goes before all.
+    assert (ranks[problem.op_group == 2] == 0).all()
+
+
 @pytest.mark.parametrize("microbatches", [2, 4, 8])
 def test_the_pipeline_fills_sooner_by_hand(microbatches):
     # Two stages a device: 6 s of a microbatch on each, and the second one waits for half of what

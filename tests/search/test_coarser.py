@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, simulate
 from placeto.placers import Incumbent
-from placeto.search.incumbent import coarser, coarser_incumbent
+from placeto.search.incumbent import beside_incumbent, coarser, coarser_incumbent
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import pinned
 
@@ -26,6 +26,19 @@ def test_the_order_is_kept():
     graph = make_graph(dict.fromkeys("abcd", 1.0))
     problem = PlacementProblem(graph, make_cluster(2), "none", order=[3, 1, 2, 1])
     assert coarser(problem, 2)[0].ranks.tolist() == [2, 0, 1, 0]
+
+
+def test_what_a_device_gains_alone_is_kept():
+    problem = make_problem(make_graph(dict.fromkeys("abcd", 1.0)), make_cluster(2))
+    assert coarser(problem.with_alone(np.array([0.5, 0.7])), 2)[0].alone.tolist() == [0.5, 0.7]
+    incumbent = Incumbent(problem.with_alone(np.array([0.5, 1.2])), 1.0)
+    incumbent.offer([0, 0, 0, 0])
+    with beside_incumbent(incumbent) as beside:
+        assert beside.problem.alone.tolist() == [1.0, 1.2]
+        assert (incumbent.step_time, beside.step_time) == (2.0, 4.0)
+        beside.offer([0, 0, 0, 1])
+    assert (incumbent.step_time, beside.step_time) == (2.0, 3.0)
+    assert incumbent.evaluations == 3
 
 
 @given(problem=pinned(), data=st.data())
