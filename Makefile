@@ -52,19 +52,22 @@ dist: $(INSTALLED)
 graphs: $(INSTALLED)
 	$(BIN)/python -m placeto.extraction.bundled
 
-# The table of placers and its picture; about 10 minutes.
+# The table of placers and its picture, and ways to decode a policy; about 20 minutes.
 results: $(INSTALLED)
 	$(BIN)/python -m benchmarks.placers
 	$(BIN)/python -m benchmarks.groups
+	$(BIN)/python -m benchmarks.decodings
 	$(BIN)/python -m benchmarks.readme
 
 # The papers' tables with ours beside them; about 80 minutes. It goes on where it was stopped.
 papers: $(INSTALLED)
 	$(BIN)/python -m benchmarks.papers
 
-# Thirty small problems with proven optima, and how near to them searches come; half an hour.
+# Thirty small problems with proven optima, and how near to them searches come; half an hour. Forty
+# large ones with the best that is known, which is searched for once more; half an hour.
 instances: $(INSTALLED)
 	$(BIN)/python -m benchmarks.instances
+	$(BIN)/python -m benchmarks.named_instances
 	$(BIN)/python -m benchmarks.readme
 
 # How fast things are, beside what they are compared with.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from placeto.problem import PlacementProblem
     from placeto.simulation import Schedule, simulate, step_times
     from placeto.support.errors import PlacetoError
+    from placeto.zoo.instances import load_instance
 
 __version__ = "0.1.0"
 
@@ -52,6 +53,7 @@ _HOMES = {
     "problem": ("PlacementProblem",),
     "simulation": ("Schedule", "simulate", "step_times"),
     "support.errors": ("PlacetoError",),
+    "zoo.instances": ("load_instance",),
 }
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "from_networkx",
     "load_cluster",
     "load_graph",
+    "load_instance",
     "load_pipeline",
     "load_placement",
     "pipeline_stages",

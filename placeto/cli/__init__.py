@@ -20,13 +20,14 @@ BROKEN_PIPE = 141
 
 
 COMMANDS = {
-    "list": "bundled graphs, cluster presets, placers, policies",
+    "list": "bundled graphs, cluster presets, placers, policies, named instances",
     "extract": "a real training step -> graph file",
     "show": "what is in a graph: ops, bytes, critical path, groups, bounds",
     "place": "find a placement",
     "compare": "a table of placers on the same problem",
     "fit": "the largest batch of a PyTorch module that fits",
     "simulate": "step time, memory and timeline of a placement",
+    "verify": "placements beside the best known of named instances",
     "measure": "step time of a placement that is run for real",
     "detect": "the devices of this machine, as a cluster file",
     "calibrate": "op times and channels of real devices",

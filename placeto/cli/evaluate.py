@@ -1,9 +1,9 @@
 """`placeto evaluate`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 from tyro.conf import arg
@@ -12,6 +12,7 @@ from placeto.cli import INTERRUPTED
 from placeto.cli.arguments import Methods, ProblemsArguments, RowsFile, parse_methods
 from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.placers import NotApplicable, place
+from placeto.placers.configs import Decoding
 from placeto.placers.registry import find_placer
 from placeto.problem import PlacementProblem
 from placeto.reports.rows import EvaluationRow, evaluation_row, geometric_means
@@ -37,9 +38,11 @@ class Evaluate(ProblemsArguments):
         split: Which graphs of the families.
         samples: How many episodes the best is taken of, one of them greedy.
         fine_tune: Placements to train the policy for on each problem, one an episode; 0 for none.
+        decoding: Ways to decode a policy of placeto's for --budget seconds each, with commas
+            between them: greedy, sampling, starts, mirrored, beam, active.
         methods: Placers beside it, with commas between them; by default expert, etf and heft.
             Those that take such a policy, as auto does, are given this one.
-        budget: Seconds of those placers that search.
+        budget: Seconds of those placers that search, and of each decoding.
         seed: Where random numbers start.
         json: Print one JSON document instead of a table.
     """
@@ -48,6 +51,7 @@ class Evaluate(ProblemsArguments):
     split: Literal["train", "validation", "test"] = "test"
     samples: int = 16
     fine_tune: Annotated[int, arg(metavar="N")] = 0
+    decoding: Annotated[str | None, arg(metavar="A,B,…")] = None
     methods: Methods = None
     budget: float = 30.0
     seed: int = 0
@@ -70,6 +74,7 @@ def run(arguments: Evaluate) -> int:
     from placeto.models.stored import check_shape, load_trained  # torch is slow to import
 
     trained = load_trained(arguments.policy)
+    decodings = _decodings(arguments, trained)
     problems = arguments.problems(arguments.split)
     if not trained.agent.any_cluster:
         for problem in problems:
@@ -81,7 +86,7 @@ def run(arguments: Evaluate) -> int:
     try:
         with progress("evaluate") as report:
             for problem in problems:
-                rows.extend(_rows(problem, trained, methods, arguments, report))
+                rows.extend(_rows(problem, trained, methods, decodings, arguments, report))
     except KeyboardInterrupt:
         interrupted = True
     document = {
@@ -97,10 +102,25 @@ def run(arguments: Evaluate) -> int:
     return INTERRUPTED if interrupted else 0
 
 
+def _decodings(arguments: Evaluate, trained: "Trained") -> list[str]:
+    """The decodings that are wanted, none twice."""
+    if arguments.decoding is None:
+        return []
+    names = list(dict.fromkeys(name.strip() for name in arguments.decoding.split(",")))
+    known = get_args(Decoding)
+    for name in names:
+        if name not in known:
+            raise PlacetoError(f"--decoding {name}: expected {', '.join(known)}")
+    if not trained.agent.guide:
+        raise PlacetoError(f"--decoding: {arguments.policy} is a policy of {trained.agent.name}")
+    return names
+
+
 def _rows(
     problem: PlacementProblem,
     trained: "Trained",
     methods: list[str],
+    decodings: list[str],
     arguments: Evaluate,
     report: Progress,
 ) -> Iterator[EvaluationRow]:
@@ -140,3 +160,10 @@ def _rows(
         incumbent = Incumbent(problem, np.inf)
         run_policy(incumbent)
         yield evaluation_row(incumbent.placement(method, seed), single)
+    for name in decodings:
+        report(f"{name} on {where}")
+        settings = {"policy": arguments.policy, "decoding": name}
+        found = place(problem, "placeto", arguments.budget, seed, settings=settings)
+        yield evaluation_row(replace(found, method=f"{name}, {arguments.budget:g} s"), single)
+        if found.interrupted:
+            raise KeyboardInterrupt

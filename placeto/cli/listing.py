@@ -7,15 +7,17 @@ from placeto.cli.output import print_json, print_rich
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.placers import PLACERS
+from placeto.reports.instances import instance_row, instances_table
 from placeto.reports.summary import num_groups
 from placeto.reports.tables import list_tables
 from placeto.support import bundle
 from placeto.zoo.families import FAMILIES, SPLITS
+from placeto.zoo.instances import instances
 
 
 @dataclass(frozen=True, kw_only=True)
 class List:
-    """Lists what ships with the package: graphs, families, cluster presets, placers, policies."""
+    """Lists what ships: graphs, families, cluster presets, placers, policies, named instances."""
 
     json: TablesJson = False
 
@@ -26,7 +28,7 @@ def run(arguments: List) -> int:
     clusters = {name: load_cluster(name) for name in bundle.names("clusters", (".yaml",))}
     policies = bundle.names("policies", (".json",))
     if not arguments.json:
-        print_rich(*list_tables(graphs, clusters, policies))
+        print_rich(*list_tables(graphs, clusters, policies), instances_table(instances().values()))
         return 0
     rows = [
         {
@@ -56,5 +58,6 @@ def run(arguments: List) -> int:
         placers.append({"name": placer.name, "summary": placer.summary, "settings": settings})
     named = [{"name": name} for name in policies]
     document = {"graphs": rows, "families": families, "clusters": presets, "placers": placers}
-    print_json({**document, "policies": named})
+    known = [instance_row(each) for each in instances().values()]
+    print_json({**document, "policies": named, "instances": known})
     return 0

@@ -170,6 +170,7 @@ class PlacementDocument(Document, kw_only=True):
 
     Attributes:
         graph: the name of the graph that it places.
+        cluster: the name of the cluster that it places it on.
         op_group: the group of each op; null for each op by itself.
         order: see `placeto.order.rank_ops`.
         op_devices: op -> device, by name or number.
@@ -178,9 +179,19 @@ class PlacementDocument(Document, kw_only=True):
     format: Literal["placeto.placement"] = FORMAT
     version: int = VERSION
     graph: str | None = None
+    cluster: str | None = None
     op_group: list[int] | None = None
     order: str | list[float] = "fifo"
     op_devices: dict[str, str | int]
+
+
+def read_placement(path: str | Path) -> PlacementDocument:
+    """A placement file as it stands.
+
+    Raises:
+        PlacetoError: it is none.
+    """
+    return read_document(Path(path), PlacementDocument, FORMAT, VERSION, str(path))
 
 
 def load_placement(
@@ -197,7 +208,7 @@ def load_placement(
     Raises:
         PlacetoError: not a placement file, or ops or devices that do not match.
     """
-    document = read_document(Path(path), PlacementDocument, FORMAT, VERSION, str(path))
+    document = read_placement(path)
     op_devices, op_group = document.op_devices, document.op_group
     for name in graph.op_names:
         if name not in op_devices:

@@ -14,6 +14,7 @@ from placeto.search.settings import COARSE_GROUPS, NO_POLICY, SearchConfig, chec
 from placeto.support.errors import PlacetoError
 
 DEFAULT_POLICY = "placeto"  # of the policies that ship
+Decoding = Literal["greedy", "sampling", "starts", "mirrored", "beam", "active"]
 
 # Schedules follow the clock, the seed comes of the placer's generator, and no run is left.
 BY_THE_PLACER = ("updates", "seed", "checkpoint_every")
@@ -105,8 +106,8 @@ class PlacetoPlacerConfig:
 
     Attributes:
         policy: a run directory or a bundled policy.
-        samples: episodes with drawn devices at once, of four sweeps each; 0 to take the likeliest
-            devices only, and `fine_tune` 0 if nothing is to be trained either.
+        samples: episodes with drawn devices at once; 0 to take the likeliest devices only, and
+            `fine_tune` 0 if nothing is to be trained either.
         batches: of samples; 0 until the budget ends, with fewer samples where these would take
             long.
         coarse_groups: of more groups than this, several are placed together; the best such
@@ -115,6 +116,11 @@ class PlacetoPlacerConfig:
             trained further, and played between updates; 0 for none. With a number of batches there
             is none.
         learning_rate: of that, first value.
+        decoding: how placements are drawn from the policy: `greedy` sweeps alone; after these
+            `sampling`, `starts`, `mirrored` or `beam` until the budget ends (see
+            `search.decoding`); or `active`: starts, then what `fine_tune` says (active search;
+            Bello et al. 2017, arXiv:1611.09940).
+        temperature: of what is drawn: 1 as likely as the policy has it, less for likelier devices.
     """
 
     policy: str = DEFAULT_POLICY
@@ -123,13 +129,22 @@ class PlacetoPlacerConfig:
     coarse_groups: int = COARSE_GROUPS
     fine_tune: float = 0.8
     learning_rate: float = 1e-3
+    decoding: Decoding = "active"
+    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         check_least(self, samples=0, batches=0, coarse_groups=1)
+        if not 0 < self.temperature < math.inf:
+            raise PlacetoError(f"temperature is {self.temperature}, expected more than 0")
         if not 0 <= self.fine_tune <= 1:
             raise PlacetoError(f"fine_tune is {self.fine_tune}, expected from 0 to 1")
         if not self.learning_rate > 0:
             raise PlacetoError(f"learning_rate is {self.learning_rate}, expected more than 0")
+
+    @property
+    def trains(self) -> bool:
+        """Whether the policy is trained further."""
+        return self.decoding == "active" and self.fine_tune > 0 and not self.batches
 
 
 AUTO = Configurable(SearchConfig())

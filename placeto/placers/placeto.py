@@ -1,6 +1,7 @@
 """Placeto: a policy trained beforehand, played on the graph and then trained further on it."""
 
 import contextlib
+import math
 from dataclasses import replace
 from functools import cache, partial
 
@@ -8,17 +9,15 @@ import numpy as np
 
 from placeto.envs.features.pairs import TINY
 from placeto.heuristics.initial import single_devices
-from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.stored import load_policy, load_trained
 from placeto.placers.configs import DEFAULT_POLICY, PlacetoPlacerConfig
 from placeto.search import policy
+from placeto.search.decoding import DECODINGS, Draws
 from placeto.search.incumbent import Incumbent
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 
-BATCH_SECONDS = 0.5  # of drawn episodes at once, so that a budget or Ctrl-C ends them soon
-FIRST_SAMPLES = 4  # before it is known how long one takes
 UPDATES_A_START = 4  # of fine-tuning, from one start
 DISTURBED = 8  # episodes at once
 DISTURBED_SHARE = 4.0  # of the seconds that the update before took
@@ -31,14 +30,15 @@ def place_placeto(
 
     It plays greedy sweeps from the best device while they improve, then episodes of four sweeps
     whose devices are drawn, from the best device or the best placement known and from random
-    placements. Then it learns by reinforcement from its episodes on this problem alone, in turn
-    from the best device and from the best placement known, as Placeto's agent does on the graph
-    that it places (Addanki et al. 2019, arXiv:1906.08879). Between updates the policy as it is by
-    then plays greedy sweeps from the best placement, and from that with a stretch of the groups
-    moved elsewhere, over these and what is around them: an iterated local search whose descent is
-    the policy's (Lourenço, Martin & Stützle 2003). A sweep that has begun is ended, whatever the
-    budget. Of many groups, several are placed together, and what is found so is refined; see
-    `few_groups`.
+    placements (`search.decoding.several_starts`); where another decoding is wanted, by that until
+    the budget ends. Else it learns by reinforcement from its episodes on this problem alone, in
+    turn from the best device and from the best placement known, as Placeto's agent does on the
+    graph that it places (Addanki et al. 2019, arXiv:1906.08879). Between updates the policy as it
+    is by then plays greedy sweeps from the best placement, and from that with a stretch of the
+    groups moved elsewhere, over these and what is around them: an iterated local search whose
+    descent is the policy's (Lourenço, Martin & Stützle 2003). A sweep that has begun is ended,
+    whatever the budget. Of many groups, several are placed together, and what is found so is
+    refined; see `few_groups`.
 
     Raises `PlacetoError` if there is no such policy.
     """
@@ -50,8 +50,24 @@ def place_placeto(
             return
         policy.offer_greedy(few, ready_for(few.problem), single)
         refine(ready_for)
-        _play_drawn(few, ready_for(few.problem), single, rng, config, partial(refine, ready_for))
-        if not config.batches and config.fine_tune and not few.expired:
+        if config.decoding == "greedy":
+            return
+        active = config.decoding == "active"
+        until = few.seconds + (1 - config.fine_tune) * (few.budget_seconds - few.seconds)
+        draws = Draws(
+            config.samples, config.temperature, config.batches, until if active else math.inf
+        )
+        batches = 0
+
+        def done() -> None:
+            nonlocal batches
+            batches += 1
+            refine(ready_for)
+            few.progress(f"placeto: {batches} batches, best {format_seconds(few.step_time)}")
+
+        decode = DECODINGS["starts" if active else config.decoding]
+        decode(few, ready_for(few.problem), single, rng, draws, done)
+        if config.trains and not few.expired:
             incumbent.learning += _fine_tune(incumbent, few, single, rng, config, refine)
 
 
@@ -60,36 +76,6 @@ def prepare() -> None:
     """Loads what a policy is trained with, which takes long."""
     with contextlib.suppress(PlacetoError):  # where no policy ships, the placer says so
         load_policy(DEFAULT_POLICY)
-
-
-def _play_drawn(
-    few: Incumbent,
-    ready: CompiledPolicy,
-    single: Ints,
-    rng: np.random.Generator,
-    config: PlacetoPlacerConfig,
-    refine: partial[None],
-) -> None:
-    """Episodes whose devices are drawn, for what of the budget is not to be trained in."""
-    begun = few.seconds
-    until = begun + (1 - config.fine_tune) * (few.budget_seconds - begun)
-    timed = not config.batches  # a number of batches is told to get the same placement again
-    samples = min(config.samples, FIRST_SAMPLES) if timed else config.samples
-    batch = 0
-    while config.samples and not few.expired and batch != (config.batches or -1):
-        if timed and few.seconds >= until:
-            return
-        # In turn from one device, as it has learned, and from the best placement known.
-        later = batch % 2 == 1
-        starts = policy.scattered(few.problem, few.best if later else single, rng, samples)
-        began = few.seconds
-        policy.offer_drawn(few, ready, starts, rng, policy.FOUR_SWEEPS, later)
-        batch += 1
-        if timed:
-            seconds = max(few.seconds - began, TINY)
-            samples = max(min(int(samples * BATCH_SECONDS / seconds), config.samples), 1)
-        refine()
-        few.progress(f"placeto: {batch} batches, best {format_seconds(few.step_time)}")
 
 
 def _fine_tune(

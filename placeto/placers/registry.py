@@ -63,7 +63,7 @@ def _call(function: str, *arguments: Any, **options: Any) -> None:
 def _prepare(objective: str, config: SearchConfig | configs.PlacetoPlacerConfig) -> None:
     learns = isinstance(config, configs.PlacetoPlacerConfig)
     _call("search.auto:prepare", "step-time" if learns else objective)
-    if isinstance(config, configs.PlacetoPlacerConfig) and config.fine_tune and not config.batches:
+    if isinstance(config, configs.PlacetoPlacerConfig) and config.trains:
         _call("placers.placeto:prepare")
 
 

@@ -76,7 +76,7 @@ def offer_greedy(incumbent: Incumbent, ready: CompiledPolicy, start: Ints) -> No
     quiet = np.zeros((problem.num_groups, 1, problem.num_devices))
     least, later = np.inf, False
     while True:
-        played = _play(incumbent, ready, start[None], quiet, later)
+        played = offer_played(incumbent, ready, start[None], quiet, later)
         cost = float(played.best_cost.min())
         if cost >= least or incumbent.expired:
             return
@@ -100,7 +100,7 @@ def offer_drawn(
     problem = incumbent.problem
     for scale in draws:
         noise = scale * rng.gumbel(size=(problem.num_groups, len(starts), problem.num_devices))
-        starts, later = _play(incumbent, ready, starts, noise, later).best, True
+        starts, later = offer_played(incumbent, ready, starts, noise, later).best, True
         if incumbent.expired:
             return
 
@@ -117,7 +117,7 @@ def offer_disturbed(
     """Offers what greedy sweeps about a stretch of the best placement lead to, moved elsewhere."""
     starts, part = disturbed(incumbent.problem, incumbent.best, rng, samples)
     quiet = np.zeros((len(part), samples, incumbent.problem.num_devices))
-    _play(incumbent, ready, starts, quiet, True, part)
+    offer_played(incumbent, ready, starts, quiet, True, part)
 
 
 def disturbed(
@@ -143,7 +143,7 @@ def disturbed(
     return rows, problem.group_order[max(begin - around, 0) : begin + length + around]
 
 
-def _play(
+def offer_played(
     incumbent: Incumbent,
     ready: CompiledPolicy,
     starts: Ints,

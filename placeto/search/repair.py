@@ -14,7 +14,7 @@ from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.errors import NotApplicable
 
 STARTS = ("single", "expert", "etf", "heft")
-STARTS_OF_PIPELINES = ("single", "expert", "stages", "etf", "heft")
+STARTS_OF_PIPELINES = ("single", "expert", "metis", "scotch", "stages", "etf", "heft")
 MAX_ROUNDS = 50
 MAX_MOVES = 300
 MAX_TRIED = 64  # moves in one round of trials

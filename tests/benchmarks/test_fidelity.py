@@ -63,9 +63,29 @@ def test_figures_by_hand():
     # The best is b, of 16; version 1, which is not asked of b, chooses a.
     assert one["regret"] == pytest.approx([25 / 16 - 1])
     assert two["regret"] == pytest.approx([0.0])
+    assert (one["apart"], two["apart"]) == (one["regret"], two["regret"])  # all turns are alike
     # Measured: b c a d; version 1: b a c d; version 2: b c a d.
     assert (one["spearman"], two["spearman"]) == pytest.approx((0.8, 1.0))
     assert one["most"] == pytest.approx(1.0)
+
+
+def test_a_worker_that_a_search_finds_is_no_false_win():
+    found = row("e", SECOND, 22.0, 10.0, 10.0)
+    both = fidelity.figures({"step": graph(found, *STEP["rows"][2:])}, 2)
+    assert (both["searched"], both["wins"], both["false_wins"]) == (2, 1, 0)
+
+
+def test_regret_is_judged_by_turns_that_did_not_choose():
+    even, lucky = row("even", SECOND, 10.0, 5.0, 5.0), row("lucky", "cut", 10.0, 9.0, 9.0)
+    # In the mean as fast; in every other turn a half faster, in the others as much slower.
+    lucky["runs"] = [
+        {"samples": [5.0, 15.0, 5.0], "beside": [[20.0] * 3, [22.0] * 3]},
+        {"samples": [15.0, 5.0, 5.0], "beside": [[20.0] * 3, [22.0] * 3]},
+    ]
+    figures = fidelity.figures({"step": graph(even, lucky)}, 2)
+    assert figures["regret"] == pytest.approx([1.0])  # over 5, the median of all six
+    # Turns 0, 2, 4 have 5, 5, 5 and choose it, to take 15, 15, 5 in the others; these choose even.
+    assert figures["apart"] == pytest.approx([(10 / 15 - 1 + 0) / 2])
 
 
 def test_a_page_and_a_picture_of_it(tmp_path):

@@ -51,6 +51,19 @@ def test_what_a_policy_that_guides_finds_is_refined(placeto):
     assert found["best of 4, refined"]["evaluations"] > found["best of 4"]["evaluations"]
 
 
+def test_decodings_have_a_row_each(placeto):
+    argv = ("evaluate", "--policy", "placeto", *FORK, "--samples", "1", "--methods", "etf")
+    many = ("--decoding", "greedy, beam,greedy", "--budget", "0.2")
+    rows = placeto(*argv, *many, "--json").document["rows"]
+    found = {row["method"]: row for row in rows}
+    assert list(found) == ["single", "etf", "greedy", "greedy, 0.2 s", "beam, 0.2 s"]
+    assert found["beam, 0.2 s"]["step_time"] <= found["greedy, 0.2 s"]["step_time"]
+    wrong = placeto(*argv, "--decoding", "best")
+    assert "--decoding best: expected greedy, sampling, starts, mirrored" in wrong.complaint
+    other = placeto(*EVALUATE, "--decoding", "beam")
+    assert "--decoding: run is a policy of placeto-2019" in other.complaint
+
+
 def test_test_graphs_of_a_family_on_two_clusters(placeto):
     argv = ("--policy", "run", "--graphs", "family:layered", "--cluster", "k80x2", "k40x2")
     few = ("--grouping", "4", "--samples", "1", "--methods", "etf", "-o", "rows.json")

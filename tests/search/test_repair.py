@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeto import PlacementProblem, simulate
+from placeto import PlacementProblem, load_graph, load_instance, simulate
 from placeto.heuristics.costs import moved_where_allowed
 from placeto.heuristics.initial import all_on
 from placeto.search import repair
@@ -18,6 +18,7 @@ from placeto.search.repair import (
     exchanged_bytes,
     offer_heuristic,
     offer_repaired,
+    offer_starts,
 )
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.strategies import placed, problems
@@ -27,6 +28,25 @@ def repaired(problem, devices) -> Incumbent:
     incumbent = Incumbent(problem, 60.0)
     offer_repaired(incumbent, np.array(devices))
     return incumbent
+
+
+def test_pipelines_are_begun_by_partitions_too():
+    problem = load_instance("ptb_small_m8-k80x2").problem(24, "1f1b")
+    found = {}
+
+    class Told(Incumbent):
+        def take(self, many, outcomes):
+            super().take(many, outcomes)
+            found[self.part] = min(found.get(self.part, np.inf), outcomes.step_time.min())
+
+    incumbent = Told(problem, 30.0)
+    assert offer_starts(incumbent, np.random.default_rng(0))
+    assert {"metis", "scotch", "stages", "heft"} <= set(found)
+    assert incumbent.step_time == min(found.values()) < found["single"]
+    whole = PlacementProblem(load_graph("ptb_small"), problem.cluster, 24)
+    found.clear()
+    offer_starts(Told(whole, 30.0), np.random.default_rng(0))
+    assert not {"metis", "scotch", "stages"} & set(found)
 
 
 def test_what_fits_is_left_alone():
