@@ -103,10 +103,10 @@ def search(instance: Instance) -> tuple[Instance, dict[str, Any]]:
             continue
         found[method] = placement.step_time if placement.feasible else np.inf
         if placement.feasible:
-            instance = better(instance, placement.problem, placement.devices, f"`{method}`")
+            instance = better(instance, placement.problem, placement.devices, method)
     known, devices = instance.best_placement()
     more = place(known, "auto", REFINING, clock=time.process_time, start=devices)
-    instance = better(instance, more.problem, more.devices, "`auto` from the best known")
+    instance = better(instance, more.problem, more.devices, "auto, refined")
     heuristic = min(found.get(method, np.inf) for method in HEURISTICS)
     row = {"instance": instance.name, "ops": bounded.graph.num_ops, "groups": problem.num_groups,
            "devices": problem.num_devices, "heuristic": heuristic}  # fmt: skip

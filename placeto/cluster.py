@@ -54,6 +54,11 @@ class Device:
     cores: int | None = None
     torch: str | None = None
 
+    @property
+    def likeness(self) -> tuple[str, int, float]:
+        """What is equal of devices that are alike to a placement, but for their channels."""
+        return self.kind, self.memory_bytes, self.launch_overhead_seconds
+
 
 @dataclass(frozen=True)
 class Link:

@@ -79,8 +79,8 @@ def instances_table(instances: Iterable[Instance]) -> Table:
 
 def standings_table(rows: Sequence[StandingRow]) -> Table:
     """A line a file and instance, for people."""
-    columns = ["file", "instance", "step time", "best known", "bound", "it is"]
-    table = empty_table("", columns, left=("file", "instance", "it is"), whole=("instance",))
+    columns = ["file", "instance", "step time", "best known", "bound", "verdict"]
+    table = empty_table("", columns, left=("file", "instance", "verdict"), whole=("instance",))
     for row in rows:
         times = (row["step_time"], row["best_step_time"], row["lower_bound"])
         table.add_row(row["file"], row["instance"], *map(format_time, times), row["verdict"])

@@ -5,14 +5,13 @@ it has nothing more to offer.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 
 import numpy as np
 from numpy.random import Generator
 
+from placeto.cluster import Device
 from placeto.heuristics.initial import single_devices
 from placeto.models.placeto.play import CompiledPolicy
 from placeto.search import policy
@@ -23,7 +22,6 @@ BATCH_SECONDS = 0.5  # of drawn episodes at once, so that a budget or Ctrl-C end
 FIRST_SAMPLES = 4  # before it is known how long one takes
 STRETCHES = 16  # of the groups, after each of which a beam is cut
 CHILDREN = 4  # of each placement of a beam
-ALIKE = attrgetter("kind", "memory_bytes", "launch_overhead_seconds")  # of devices
 
 
 @dataclass(frozen=True)
@@ -155,12 +153,12 @@ def beam(
     _batches(incumbent, draws, batch, done)
 
 
-def exchanged(devices: tuple[object, ...], rng: Generator) -> Ints:
+def exchanged(devices: Sequence[Device], rng: Generator) -> Ints:
     """(num_devices,) a device for each, with like ones exchanged at random."""
     result = np.arange(len(devices))
-    by_kind = sorted(range(len(devices)), key=lambda number: str(ALIKE(devices[number])))
-    for _, group in groupby(by_kind, key=lambda number: ALIKE(devices[number])):
-        members = np.array(list(group))
+    alike = [device.likeness for device in devices]
+    for likeness in dict.fromkeys(alike):
+        members = np.flatnonzero([other == likeness for other in alike])
         result[members] = rng.permutation(members)
     return result
 

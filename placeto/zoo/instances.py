@@ -156,15 +156,14 @@ class Standing:
 
     @property
     def verdict(self) -> str:
-        """In a few words."""
+        """In a word or two, beside the best known."""
         if not self.feasible:
             return "does not fit"
         if self.gap < -EQUAL:
-            return "better than the best known"
+            return "better"
         if self.gap > EQUAL:
-            return f"{self.gap:.2%} above the best known"
-        proven = self.instance.gap <= EQUAL
-        return "optimal" if proven else "as good as the best known"
+            return f"{self.gap:.2%} worse"
+        return "optimal" if self.instance.gap <= EQUAL else "as good"
 
 
 def standings(path: str | Path, name: str | None = None) -> list[Standing]:

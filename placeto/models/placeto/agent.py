@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cache, partial
-from operator import attrgetter
 
 import numpy as np
 import torch
@@ -25,7 +24,6 @@ from placeto.support.threads import one_thread_an_operation
 STATES_AT_ONCE = 1024
 MOST_BLOCKS = 8
 SAME = 1e-9
-LIKENESS = attrgetter("kind", "memory_bytes", "launch_overhead_seconds")  # of devices
 
 
 class PlacetoAgent(Agent[Sweeps]):
@@ -156,7 +154,7 @@ def relabelled(problem: PlacementProblem, devices: Ints, first: int) -> Ints:
         (num_groups,) devices; as they were if the swap would change the step time (their channels
         differ) or give a group a device that it may not be on.
     """
-    kinds = [LIKENESS(device) for device in problem.cluster.devices]
+    kinds = [device.likeness for device in problem.cluster.devices]
     free = sorted(range(problem.num_devices), key=lambda device: (device != first, device))
     label: dict[int, int] = {}
     for device in devices[problem.group_order].tolist():
