@@ -1,5 +1,7 @@
 """The study of named instances: what it keeps."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from benchmarks import named_instances
@@ -18,7 +20,7 @@ def test_all_that_are_searched_are_known():
     assert [each.name for each in every()] == list(instances())
 
 
-def test_only_what_is_better_is_kept():
+def test_only_what_is_better_is_kept(monkeypatch):
     instance = load_instance(SMALL)
     problem = instance.problem("auto")
     assert better(instance, problem, all_on(problem, 0), "me") is instance
@@ -27,6 +29,9 @@ def test_only_what_is_better_is_kept():
     found = better(unknown, problem, all_on(problem, 1), "me")
     assert found.best.step_time == simulate(problem, all_on(problem, 1)).step_time
     assert found.best.found_by == "me"
+    full = SimpleNamespace(step_time=1e-9, feasible=False)
+    monkeypatch.setattr(named_instances, "simulate", lambda problem, devices: full)
+    assert better(instance, problem, all_on(problem, 0), "me") is instance
     again, devices = found.best_placement()
     assert np.array_equal(devices, all_on(again, 1))
 

@@ -94,6 +94,8 @@ def test_a_beam_keeps_the_fastest_different_ones(policy, problem, monkeypatch):
     def offer_played(incumbent, ready, starts, noise, decided, part=None):
         played = original(incumbent, ready, starts, noise, decided, part)
         seen.append((starts, played))
+        assert (noise[:, ::4] == 0).all(), "the first child of each is greedy"
+        assert (noise[:, 1::4] != 0).all()
         return played
 
     monkeypatch.setattr(playing, "offer_played", offer_played)
@@ -147,6 +149,12 @@ def test_the_placer_decodes_as_it_is_told(policy, problem, name):
     assert other.step_time <= greedy.step_time
     assert (other.evaluations > greedy.evaluations) == (name != "greedy")
     assert not other.learning
+
+
+def test_only_an_active_search_trains():
+    assert PlacetoPlacerConfig().trains
+    for name in ("greedy", *DECODINGS):
+        assert not PlacetoPlacerConfig(decoding=name).trains
 
 
 def test_what_is_refused(problem):
