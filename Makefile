@@ -81,6 +81,7 @@ speed: $(INSTALLED)
 measured: $(INSTALLED)
 	$(BIN)/python -m benchmarks.runtime
 	$(BIN)/python -m benchmarks.fidelity
+	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.loop
 	$(BIN)/python -m benchmarks.measured_groups
 	$(BIN)/python -m benchmarks.measured_training
