@@ -19,7 +19,6 @@ from benchmarks.output import RESULTS, command_line, machine, save, table_of
 from placeto.heuristics.initial import single_devices
 from placeto.measurement import Effort, Runtime
 from placeto.measurement.trace import OpRun, Trace, read_trace
-from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats, Ints
 from placeto.support.files import read_json
 
@@ -75,7 +74,7 @@ def totals(traces: Sequence[Trace], whole: Floats, numbers: dict[str, int]) -> l
     return found
 
 
-def fastest(problem: PlacementProblem, rows: list[dict[str, Any]]) -> Ints:
+def fastest(rows: list[dict[str, Any]]) -> Ints:
     """Of what was searched in version 2, what that holds for the fastest."""
     found = [row for row in rows if row["family"] == "searched in version 2" and row["runs"]]
     return devices_of(min(found, key=lambda row: row["version 2"]))
@@ -85,7 +84,7 @@ def traced(study: Study, name: str, rows: list[dict[str, Any]]) -> dict[str, Any
     """Runs and traces both kinds of steps."""
     problem = fidelity.problem_of(study, name, 2)
     runnable = study.case(name, "auto").runnable
-    devices, singles = fastest(problem, rows), single_devices(problem)
+    devices, singles = fastest(rows), single_devices(problem)
     with Runtime(problem.cluster) as runtime:
         placed = [(problem, single, runnable) for single in singles]
         _, beside = runtime.at_once(placed, EFFORT, TRACES)

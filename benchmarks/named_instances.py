@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.one_core import side_by_side
 from benchmarks.output import RESULTS, command_line, machine, save, table_of
-from placeto import PlacementProblem, PlacetoError, place
+from placeto import PlacementProblem, place
 from placeto.bounds import lower_bound
 from placeto.grouping import Grouping
 from placeto.placers import NotApplicable
@@ -165,11 +165,14 @@ def main() -> None:
     parser = command_line("named_instances", "only the made-up graphs; writes nothing")
     parser.add_argument("--take", nargs="+", metavar="FILE", help="placement files of others")
     parser.add_argument("--by", help="who found them")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="search these again")
+    names = [each.name for each in every()]
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", choices=names, help="search these again"
+    )
     wanted = parser.parse_args()
     if wanted.take:
         if not wanted.by:
-            raise PlacetoError("--take: say --by whom")
+            parser.error("--take: say --by whom")
         take(wanted.take, wanted.by)
         return
     chosen = [each for each in every() if not wanted.quick or each.source.startswith("family:")]

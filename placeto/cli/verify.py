@@ -41,5 +41,5 @@ def run(arguments: Verify) -> int:
     rows = [standing_row(path, each) for path, each in found]
     print_result(arguments.json, {"rows": rows}, [standings_table(rows)])
     if any(each.verdict == "better" for _, each in found):
-        note("better than the best known: docs/results/instances.md says how to send it in")
+        note("better than the best known: the page on named instances says how to send it in")
     return 0 if all(each.feasible for _, each in found) else DOES_NOT_FIT

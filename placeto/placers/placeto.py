@@ -12,7 +12,7 @@ from placeto.heuristics.initial import single_devices
 from placeto.models.stored import load_policy, load_trained
 from placeto.placers.configs import DEFAULT_POLICY, PlacetoPlacerConfig
 from placeto.search import policy
-from placeto.search.decoding import DECODINGS, Draws
+from placeto.search.decoding import DECODINGS, Case, Draws
 from placeto.search.incumbent import Incumbent
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
@@ -66,7 +66,7 @@ def place_placeto(
             few.progress(f"placeto: {batches} batches, best {format_seconds(few.step_time)}")
 
         decode = DECODINGS["starts" if active else config.decoding]
-        decode(few, ready_for(few.problem), single, rng, draws, done)
+        decode(Case(few, ready_for(few.problem), single, rng, draws, done))
         if config.trains and not few.expired:
             incumbent.learning += _fine_tune(incumbent, few, single, rng, config, refine)
 

@@ -41,19 +41,31 @@ class Draws:
     until: float = math.inf
 
 
-# Takes what is decoded for, a policy made ready for it, and where episodes start; is told after
-# each batch.
-Decode = Callable[[Incumbent, CompiledPolicy, Ints, Generator, Draws, Callable[[], None]], None]
+@dataclass(frozen=True)
+class Case:
+    """What is decoded, and for whom.
+
+    Attributes:
+        incumbent: is offered all placements.
+        ready: the policy, made ready for its problem.
+        single: (num_groups,) the best single device, where episodes start.
+        rng: draws all that is random.
+        draws: how much is drawn.
+        done: told after each batch.
+    """
+
+    incumbent: Incumbent
+    ready: CompiledPolicy
+    single: Ints
+    rng: Generator
+    draws: Draws
+    done: Callable[[], None]
 
 
-def several_starts(
-    incumbent: Incumbent,
-    ready: CompiledPolicy,
-    single: Ints,
-    rng: Generator,
-    draws: Draws,
-    done: Callable[[], None],
-) -> None:
+Decode = Callable[[Case], None]
+
+
+def several_starts(case: Case) -> None:
     """Four sweeps, each drawn less than the one before, from one device and random placements.
 
     In turn from one device, as it has learned, and from the best placement known.
@@ -61,96 +73,75 @@ def several_starts(
 
     def batch(number: int, samples: int) -> None:
         later = number % 2 == 1
-        start = incumbent.best if later else single
-        starts = policy.scattered(incumbent.problem, start, rng, samples)
-        scales = tuple(draws.temperature * scale for scale in policy.FOUR_SWEEPS)
-        policy.offer_drawn(incumbent, ready, starts, rng, scales, later)
+        start = case.incumbent.best if later else case.single
+        starts = policy.scattered(case.incumbent.problem, start, case.rng, samples)
+        scales = tuple(case.draws.temperature * scale for scale in policy.FOUR_SWEEPS)
+        policy.offer_drawn(case.incumbent, case.ready, starts, case.rng, scales, later)
 
-    _batches(incumbent, draws, batch, done)
+    _batches(case, batch)
 
 
-def sampling(
-    incumbent: Incumbent,
-    ready: CompiledPolicy,
-    single: Ints,
-    rng: Generator,
-    draws: Draws,
-    done: Callable[[], None],
-) -> None:
+def sampling(case: Case) -> None:
     """One sweep from one device, whose devices are drawn at a temperature."""
 
     def batch(number: int, samples: int) -> None:
-        starts = np.tile(single, (samples, 1))
-        policy.offer_drawn(incumbent, ready, starts, rng, (draws.temperature,))
+        starts = np.tile(case.single, (samples, 1))
+        policy.offer_drawn(case.incumbent, case.ready, starts, case.rng, (case.draws.temperature,))
 
-    _batches(incumbent, draws, batch, done)
+    _batches(case, batch)
 
 
-def mirrored(
-    incumbent: Incumbent,
-    ready: CompiledPolicy,
-    single: Ints,
-    rng: Generator,
-    draws: Draws,
-    done: Callable[[], None],
-) -> None:
+def mirrored(case: Case) -> None:
     """Greedy sweeps from every single device, then from the best with like devices exchanged.
 
     As routing solvers turn and mirror their maps (Kwon et al. 2020, arXiv:2010.16011). Where
     channels are alike, too, all copies are the same to the policy.
     """
-    problem = incumbent.problem
+    problem = case.incumbent.problem
     for start in single_devices(problem):
-        policy.offer_greedy(incumbent, ready, start)
-        if incumbent.expired:
+        policy.offer_greedy(case.incumbent, case.ready, start)
+        if case.incumbent.expired:
             return
-    done()
+    case.done()
 
     def batch(number: int, samples: int) -> None:
-        orders = np.stack([exchanged(problem.cluster.devices, rng) for _ in range(samples)])
-        copies = orders[:, incumbent.best]
+        orders = np.stack([exchanged(problem.cluster.devices, case.rng) for _ in range(samples)])
+        copies = orders[:, case.incumbent.best]
         allowed = problem.allowed[np.arange(problem.num_groups), copies]
-        starts = np.where(allowed, copies, incumbent.best)
-        policy.offer_drawn(incumbent, ready, starts, rng, (0.0, 0.0), later=True)
+        starts = np.where(allowed, copies, case.incumbent.best)
+        policy.offer_drawn(case.incumbent, case.ready, starts, case.rng, (0.0, 0.0), later=True)
 
-    _batches(incumbent, draws, batch, done)
+    _batches(case, batch)
 
 
-def beam(
-    incumbent: Incumbent,
-    ready: CompiledPolicy,
-    single: Ints,
-    rng: Generator,
-    draws: Draws,
-    done: Callable[[], None],
-) -> None:
+def beam(case: Case) -> None:
     """A beam of placements, from the best, through stretches of the groups.
 
     In each stretch every placement has children, one greedy, the others drawn; the fastest
     different ones go on. After simulation-guided beam search (Choo et al. 2022, arXiv:2207.06190),
     whose roll-outs are not needed: each state is a placement, and simulated.
     """
-    problem = incumbent.problem
-    kept = incumbent.best[None]
+    problem = case.incumbent.problem
+    kept = case.incumbent.best[None]
 
     def batch(number: int, samples: int) -> None:
         nonlocal kept
         for part in np.array_split(problem.group_order, min(STRETCHES, problem.num_groups)):
             starts = np.repeat(kept, CHILDREN, axis=0)
-            noise = rng.gumbel(size=(len(part), len(starts), problem.num_devices))
+            noise = case.rng.gumbel(size=(len(part), len(starts), problem.num_devices))
             noise[:, ::CHILDREN] = 0.0
             played = policy.offer_played(
-                incumbent, ready, starts, draws.temperature * noise, True, part
+                case.incumbent, case.ready, starts, case.draws.temperature * noise, True, part
             )
             different = np.unique(played.best, axis=0, return_index=True)[1]
             fastest = different[np.argsort(played.best_cost[different], kind="stable")]
             kept = played.best[fastest[:samples]]
-            if incumbent.expired:
+            if case.incumbent.expired:
                 return
         if number % 2 == 1:  # the beam may have come to where nothing is left to gain
-            kept = incumbent.best[None]
+            kept = case.incumbent.best[None]
 
-    _batches(incumbent, draws, batch, done)
+    _batches(case, batch)
 
 
 def exchanged(devices: Sequence[Device], rng: Generator) -> Ints:
@@ -171,13 +162,9 @@ DECODINGS: dict[str, Decode] = {
 }
 
 
-def _batches(
-    incumbent: Incumbent,
-    draws: Draws,
-    batch: Callable[[int, int], None],
-    done: Callable[[], None],
-) -> None:
+def _batches(case: Case, batch: Callable[[int, int], None]) -> None:
     """Runs batches, of as many samples as take `BATCH_SECONDS`, or of all if they are counted."""
+    incumbent, draws = case.incumbent, case.draws
     timed = not draws.batches  # a number of batches is told to get the same placement again
     samples = min(draws.samples, FIRST_SAMPLES) if timed else draws.samples
     number = 0
@@ -190,4 +177,4 @@ def _batches(
         if timed:
             seconds = max(incumbent.seconds - began, 1e-9)
             samples = max(min(int(samples * BATCH_SECONDS / seconds), draws.samples), 1)
-        done()
+        case.done()

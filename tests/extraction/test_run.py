@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from placeto.extraction import extract
-from placeto.extraction.bundled import SOURCES
+from placeto.extraction.bundled import PIPELINED, SOURCES
 from placeto.graph import load_graph
 from tests.extraction.running import STEPS, losses, saved_run
 
@@ -61,6 +61,14 @@ def test_the_same_reference_gives_the_same_bytes_in_another_process(tmp_path: Pa
     files = [{p.name: p.read_bytes() for p in path.parent.iterdir()} for path in (here, there)]
     assert len(files[0]) == 2
     assert files[0] == files[1]
+
+
+@pytest.mark.parametrize("name", PIPELINED)
+def test_bundled_pipelines_are_of_eight_microbatches(name: str) -> None:
+    graph = load_graph(name)
+    assert (graph.name, graph.num_microbatches) == (name, 8)
+    assert graph.meta["source"] == PIPELINED[name]
+    assert graph.meta["warnings"] == []
 
 
 @pytest.mark.parametrize("name", SOURCES)

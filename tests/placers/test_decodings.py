@@ -13,7 +13,7 @@ from placeto.placers.configs import PlacetoPlacerConfig
 from placeto.placers.placeto import place_placeto
 from placeto.problem import PlacementProblem
 from placeto.search import policy as playing
-from placeto.search.decoding import DECODINGS, Draws, exchanged
+from placeto.search.decoding import DECODINGS, Case, Draws, exchanged
 from placeto.search.policy import compiled_policy, offer_greedy, stored
 from placeto.simulation import step_times
 from tests.models.placeto.pairs import drawn_policy
@@ -37,10 +37,13 @@ def decoded(problem, policy, name, batches, seed=0, **draws):
     incumbent.offer(single)
     ready = compiled_policy(stored(policy), problem)
     told = []
-    DECODINGS[name](
-        incumbent, ready, single, np.random.default_rng(seed),
-        Draws(samples=4, batches=batches, **draws), lambda: told.append(incumbent.step_time),
-    )  # fmt: skip
+    drawn = Draws(samples=4, batches=batches, **draws)
+    rng = np.random.default_rng(seed)
+
+    def done():
+        told.append(incumbent.step_time)
+
+    DECODINGS[name](Case(incumbent, ready, single, rng, drawn, done))
     return incumbent, told
 
 
@@ -69,10 +72,9 @@ def test_none_goes_on_once_the_budget_is_spent(policy, problem, name):
     incumbent.offer(all_on(problem, 0))
     ready = compiled_policy(stored(policy), problem)
     told = []
-    DECODINGS[name](
-        incumbent, ready, all_on(problem, 0), np.random.default_rng(0), Draws(),
-        lambda: told.append(1),
-    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    case = Case(incumbent, ready, all_on(problem, 0), rng, Draws(), lambda: told.append(1))
+    DECODINGS[name](case)
     assert incumbent.expired
     assert len(told) < 40
 
