@@ -4,8 +4,8 @@ Ordinary training steps on the two workers of `local-2`, their batch in one piec
 microbatches, calibrated: one worker, cuts by layers, the expert's placement, the chain cut exactly,
 what `auto` finds within seconds, and what its runs decide. All placements of a step run in turn
 with the best single worker there is, which has as many microbatches as are best for it. It takes
-hours and goes on where it was stopped; `--models` says which to go through. `--quick` takes
-minutes. Writes `results/pipelines.json` and `results/pipelines.md`.
+hours and goes on where it was stopped; `--models` says which to go through, and leaves the results
+of others. `--quick` takes minutes. Writes `results/pipelines.json` and `results/pipelines.md`.
 """
 
 import sys
@@ -274,7 +274,8 @@ def main() -> None:
     if wanted.microbatches:
         plan = replace(plan, microbatches=tuple(wanted.microbatches))
     folder = wanted.folder or Path("build") / ("pipelines-quick" if wanted.quick else "pipelines")
-    models = {}
+    partly = wanted.models and not wanted.quick
+    models = read_json(RESULTS / "pipelines.json")["models"] if partly else {}
     for step in steps(plan, folder, wanted.models or plan.sources):
         with Runtime(next(iter(step.cases.values())).problem.cluster) as runtime:
             models[step.name] = step.measure(runtime)

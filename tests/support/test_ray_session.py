@@ -67,7 +67,10 @@ with ray_session(None, 1):
 def test_an_error_leaves_nothing_running():
     program = ENDS.format(how="KeyboardInterrupt")
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as process:
         started = {}
         while process.poll() is None:
