@@ -57,6 +57,7 @@ class Plan:
     sources: dict[str, str]  # name -> what `placeto extract` takes
     searches: dict[str, float]  # placer -> its seconds
     calibration: tuple[str, ...] = ("--steps", "5", "--traces", "3")  # of `placeto calibrate`
+    cluster: str = CLUSTER  # that is calibrated, or the file of one whose channels have been
     rounds: int = 2  # runs of each placement
     effort: Effort = FEW_STEPS  # of each run
     beside_single: bool = False  # whether each single device takes turns with it, step by step
@@ -105,7 +106,7 @@ class Study:
                 _command("extract", source, "--name", name, "-o", path)
         if not (self.folder / CALIBRATED).exists():
             graphs += ["-o", self.folder / "calibrated", *self.plan.calibration]
-            _command("calibrate", "--cluster", CLUSTER, *graphs)
+            _command("calibrate", "--cluster", self.plan.cluster, *graphs)
 
     def cluster(self) -> Cluster:
         """The calibrated cluster."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import CALIBRATED, Case, Plan, Study
+from benchmarks.measuring import CALIBRATED, CLUSTER, Case, Plan, Study
 from benchmarks.output import RESULTS, command_line, save, table
 from benchmarks.splits import layer_cut
 from placeto import simulate, step_times
@@ -35,7 +35,7 @@ CUT, EVEN, AUTO, MEASURED = "layer cut", "layer cut at 0.5", "auto", "auto --mea
 SHARES = [round(0.05 * number, 2) for number in range(2, 19)]
 CUTS_RUN = 4  # of these: the even one, and those that are fastest in the simulator
 METHODS = ("expert", "stages", AUTO)  # in this order; the last is traced
-EFFORT = Effort(warm_up=1, steps=4, deadline_seconds=900, patience_seconds=1.0)
+EFFORT = Effort(warm_up=1, steps=10, deadline_seconds=900, patience_seconds=1.0)
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,13 @@ def steps(plan: Pipelines, folder: Path, names: Iterable[str]) -> Iterable[Step]
             )
         sources = {f"{name}_{count}": f"{plan.sources[name]}&microbatches={count}"
                    for count in counts}  # fmt: skip
-        made = Plan(sources, {}, ("--warm-up", "1", "--steps", "5", "--traces", "2"))
+        # What transfers cost is measured with the first model that is calibrated.
+        before = min(
+            folder.glob(f"*/{CALIBRATED}"), key=lambda path: path.stat().st_mtime, default=None
+        )
+        keep = ("--keep-channels",) if before else ()
+        effort = ("--warm-up", "1", "--steps", "5", "--traces", "2", *keep)
+        made = Plan(sources, {}, effort, cluster=str(before or CLUSTER))
         study = Study(name, made, own, own)
         study.prepare()
         cases = {count: study.case(f"{name}_{count}", "auto") for count in counts}

@@ -110,10 +110,15 @@ def main() -> None:
                 steps = found.setdefault(name, {}).setdefault(cluster, {})
                 if str(count) not in steps:
                     print(f"{name}, {count} microbatches, {cluster}", file=sys.stderr, flush=True)
-                    graph = graph_of(f"{source}&microbatches={count}", path)
+                    sign = "&" if "?" in source else "?"
+                    graph = graph_of(f"{source}{sign}microbatches={count}", path)
                     steps[str(count)] = placed(graph, cluster, seconds)
                     write_json(kept, found)
     found = {name: found[name] for name in sources}
+    if wanted.models and not quick:
+        before = read_json(RESULTS / "simulated_pipelines.json")
+        found = before["found"] | found
+        sources = {name: source for name, source in SOURCES.items() if name in found}
     document = {"seconds": seconds, "sources": sources, "found": found}
     save("simulated_pipelines", document, markdown(found), folder if quick else RESULTS)
 

@@ -1,11 +1,13 @@
 """Which cuts the study of pipelines runs, and its tables, by hand."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from benchmarks import pipelines
+from benchmarks.measuring import CALIBRATED, Study
 from tests.builders import make_cluster, make_graph, make_problem
 
 
@@ -58,3 +60,34 @@ def test_a_row_of_each_number_of_microbatches_says_how_far_off_it_is():
     assert two[:3] == ["`one`", "2", "1f1b"]
     assert two[3:] == ["0.70", "0.50", "0.75", "0.60", "3", "29%"]
     assert four[-1] == "25%"
+
+
+def test_what_transfers_cost_is_measured_with_the_first_model(tmp_path, monkeypatch):
+    made = []
+
+    class Prepared(Study):
+        def prepare(self):
+            made.append(self.plan)
+            path = self.folder / CALIBRATED
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            for name in self.plan.sources:
+                (path.parent / f"{name}.json.gz").touch()
+
+        def case(self, name, grouping=None):
+            return name, grouping
+
+    monkeypatch.setattr(pipelines, "Study", Prepared)
+    plan = pipelines.Pipelines({"a": "keras:A?batch=8", "b": "keras:B?batch=8"}, (1, 4), 1.0, 1)
+    one, other = pipelines.steps(plan, tmp_path, ("a", "b"))
+    assert made[0].sources == {
+        f"a_{count}": f"keras:A?batch=8&microbatches={count}" for count in (1, 4)
+    }
+    assert made[0].cluster == "local-2"
+    assert "--keep-channels" not in made[0].calibration
+    assert made[1].cluster == str(tmp_path / "a" / CALIBRATED)
+    assert "--keep-channels" in made[1].calibration
+    assert other.cases == {1: ("b_1", "auto"), 4: ("b_4", "auto")}
+    # What is calibrated keeps its numbers of microbatches.
+    (again,) = pipelines.steps(replace(plan, microbatches=(1, 2, 4, 8)), tmp_path, ("a",))
+    assert again.cases == one.cases
