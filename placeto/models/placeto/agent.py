@@ -12,7 +12,7 @@ from placeto.envs.features.pairs import group_index
 from placeto.heuristics.initial import single_devices
 from placeto.models.agent import Agent, Teacher, Visit, Wanted, joined
 from placeto.models.network import entropy
-from placeto.models.placeto.network import PlacetoPolicy, arcs_of
+from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.play import CompiledPolicy, Sweeps, play
 from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
 from placeto.problem import PlacementProblem
@@ -104,17 +104,8 @@ class PlacetoAgent(Agent[Sweeps]):
         )
         episodes = played.actions.shape[1]
         current = torch.from_numpy(played.current).repeat_interleave(episodes)[part]
-        number = torch.arange(played.actions.size)[part]
-        row = number // episodes // played.every * episodes + number % episodes
-        first, last = int(row.min()) // episodes, int(row.max()) // episodes + 1
-        seen = [torch.from_numpy(each[first:last]).flatten(0, 1)
-                for each in (played.nodes, played.follower, played.before, played.where)]  # fmt: skip
-        row = row - first * episodes
-        index_ = self._index(index)
-        table, pools = self.network.embed(
-            arcs_of(self._graph(index), index_), *seen, choices.shape[1])
-        x = torch.cat([pairs, pools[row]], dim=2)
-        log = self.network(x, groups, table[row, current], choices).log_softmax(dim=-1)
+        table = self.network.embed(self._graph(index))
+        log = self.network(pairs, groups, table[current], choices).log_softmax(dim=-1)
         return log.gather(1, actions[:, None]).squeeze(1), entropy(log)
 
     def _best_device(self, index: int) -> Ints:

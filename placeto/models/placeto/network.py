@@ -5,17 +5,45 @@ from typing import Self
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
 
 from placeto.envs.features.groups import GROUP_ATTRIBUTES, GroupGraph, group_graph
 from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES, GroupIndex, group_index
 from placeto.models.network import Network, masked
 from placeto.models.placeto.play import CompiledPolicy
-from placeto.models.placeto.schedule import NODE, Arcs, Net
 from placeto.models.placeto.scoring import Weights, weights_of
 from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.models.placeto.stored import check
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
+
+
+class Heard(MessagePassing):  # type: ignore[misc]
+    r"""What each group hears of its neighbours in one direction, on average; 0 of none.
+
+    :math:`y_v = \mathrm{mean}_u \mathrm{relu}(W [x_u, e_{uv}] + b)` over the groups u that send to
+    v, the neighbourhood summary of Placeto (Addanki et al. 2019, arXiv:1906.08879, section 3.2)
+    with the edges' attributes as in Gilmer et al. 2017 (arXiv:1704.01212).
+
+    Shapes:
+        inputs: x (num_groups, width), edge_index (2, num_edges), edges (num_edges, 1)
+        output: (num_groups, width)
+    """
+
+    def __init__(self) -> None:
+        super().__init__(aggr="mean")
+
+    def forward(self, layer: nn.Linear, x: Tensor, edge_index: Tensor, edges: Tensor) -> Tensor:
+        """Passes messages that a layer makes."""
+        heard: Tensor = self.propagate(
+            edge_index, size=(len(x), len(x)), x=x, edges=edges, layer=layer
+        )
+        return heard
+
+    def message(self, x_j: Tensor, edges: Tensor, layer: nn.Linear) -> Tensor:
+        """(num_edges, width) what is sent along each edge."""
+        messages: Tensor = layer(torch.cat([x_j, edges], dim=1)).relu()
+        return messages
 
 
 class PlacetoPolicy(Network):
@@ -41,56 +69,29 @@ class PlacetoPolicy(Network):
     def __init__(self, config: PlacetoNetworkConfig) -> None:
         super().__init__(config)
         width, hidden = config.width, config.hidden
-        self.enter = nn.Linear(NODE, width)
+        self.enter = nn.Linear(GROUP_ATTRIBUTES, width)
         self.down = nn.Linear(width + 1, width)
         self.up = nn.Linear(width + 1, width)
-        self.after = nn.Linear(width, width)
-        self.before = nn.Linear(width, width)
-        self.mix = nn.Linear(5 * width, width)
+        self.heard = Heard()
+        self.mix = nn.Linear(3 * width, width)
         self.leave = nn.Linear(width, config.embedding)
-        self.pool = nn.Linear(width, max(config.pooling, 1))
-        columns = PAIR_FEATURES + max(config.pooling, 1)
-        self.first = nn.Linear(2 * columns + GROUP_FEATURES + config.embedding, hidden)
+        self.first = nn.Linear(2 * PAIR_FEATURES + GROUP_FEATURES + config.embedding, hidden)
         self.second = nn.Linear(hidden, hidden)
         self.last = nn.Linear(hidden, 1, bias=False)
         # Before training all devices are equally likely.
         nn.init.zeros_(self.last.weight)
 
-    def embed(self, arcs: Arcs, nodes: Tensor, follower: Tensor, before: Tensor, where: Tensor,
-              num_devices: int) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """(batch, groups, E) and (batch, devices, Q)."""
-        batch, groups, _ = nodes.shape
-        width = self.config.width
-        x = self.enter(nodes).relu().flatten(0, 1)
-        offset = (torch.arange(batch) * groups)[:, None]
-        source = (torch.from_numpy(arcs.source)[None] + offset).flatten()
-        target = (torch.from_numpy(arcs.target)[None] + offset).flatten()
-        share = torch.from_numpy(arcs.share)[:, None].repeat(batch, 1)
-        scales = [torch.from_numpy(each).repeat(batch)[:, None] for each in (arcs.into, arcs.out)]
-        others = [(torch.where(each >= 0, each + offset, 0).flatten(),
-                   (each >= 0).flatten()[:, None].float()) for each in (follower, before)]  # fmt: skip
+    def embed(self, graph: GroupGraph) -> Tensor:
+        """(num_groups, embedding) what the groups are, between -1 and 1."""
+        along = torch.from_numpy(np.stack([graph.source, graph.target]))
+        edges = torch.from_numpy(graph.edges)
+        x = self.enter(torch.from_numpy(graph.attributes)).relu()
         for _ in range(self.config.rounds):
-            heard = [x]
-            for layer, a, b, scale in ((self.down, source, target, scales[0]),
-                                       (self.up, target, source, scales[1])):  # fmt: skip
-                y = x @ layer.weight[:, :width].T + layer.bias
-                message = (y[a] + share * layer.weight[:, width]).relu()
-                heard.append(torch.zeros_like(x).index_add(0, b, message) * scale)
-            for layer, (other, there) in zip((self.after, self.before), others, strict=True):
-                heard.append(layer(x).relu()[other] * there)
-            x = x + self.mix(torch.cat(heard, dim=1)).relu()
-        table = self.leave(x).tanh().view(batch, groups, -1)
-        pools = torch.zeros(batch, num_devices, len(self.pool.bias))
-        if self.config.pooling:
-            seconds = torch.from_numpy(arcs.seconds)
-            spot = where + (torch.arange(batch) * num_devices)[:, None]
-            weighted = (x.view(batch, groups, width) * seconds[None, :, None]).flatten(0, 1)
-            sums = torch.zeros(batch * num_devices, width).index_add(0, spot.flatten(), weighted)
-            weight = torch.zeros(batch * num_devices).index_add(
-                0, spot.flatten(), seconds.repeat(batch))
-            mean = sums / weight.clamp(min=1e-30)[:, None]
-            pools = self.pool(mean).tanh().view(batch, num_devices, -1)
-        return table, pools
+            down = self.heard(self.down, x, along, edges)
+            up = self.heard(self.up, x, along.flip(0), edges)
+            x = x + self.mix(torch.cat([x, down, up], dim=1)).relu()
+        table: Tensor = self.leave(x).tanh()
+        return table
 
     def forward(self, x: Tensor, y: Tensor, z: Tensor, allowed: Tensor) -> Tensor:
         """Scores devices.
@@ -107,7 +108,7 @@ class PlacetoPolicy(Network):
         count = allowed.sum(dim=1).clamp(min=1)
         mean = (x * allowed[:, :, None]).sum(dim=1) / count[:, None]
         pairs = torch.cat([x, x - mean[:, None]], dim=2)
-        split = 2 * x.shape[2]
+        split = 2 * PAIR_FEATURES
         weight = self.first.weight
         base = torch.cat([y, z], dim=1) @ weight[:, split:].T + self.first.bias
         hidden = (pairs @ weight[:, :split].T + base[:, None]).relu()
@@ -120,46 +121,10 @@ class PlacetoPolicy(Network):
 
     def ready(self, graph: GroupGraph, index: GroupIndex) -> CompiledPolicy:
         """Likewise, for the problem that these were read off."""
-        return CompiledPolicy(index, self.weights(), self.net(), arcs_of(graph, index))
-
-    def net(self) -> Net:
-        state = {name: tensor.detach().numpy() for name, tensor in self.state_dict().items()}
-        width = self.config.width
-
-        def wide(name):
-            return np.ascontiguousarray(state[f"{name}.weight"][:, :width].T)
-
-        def edge(name):
-            return np.ascontiguousarray(state[f"{name}.weight"][:, width])
-
-        def whole(name):
-            return np.ascontiguousarray(state[f"{name}.weight"].T)
-
-        def bias(name):
-            return state[f"{name}.bias"].copy()
-
-        return Net(
-            whole("enter"), bias("enter"), wide("down"), edge("down"), bias("down"), wide("up"),
-            edge("up"), bias("up"), whole("after"), bias("after"), whole("before"), bias("before"),
-            whole("mix"), bias("mix"), whole("leave"), bias("leave"), whole("pool"), bias("pool"),
-            self.config.rounds, int(self.config.pooling > 0),
-        )  # fmt: skip
+        return CompiledPolicy(index, self.weights(), self.embed(graph).detach().numpy())
 
     def weights(self) -> Weights:
         """What compiled code scores with; a copy."""
         return weights_of(
             {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
         )
-
-
-def arcs_of(graph: GroupGraph, index: GroupIndex) -> Arcs:
-    groups = len(index.fastest)
-    into = np.maximum(np.bincount(graph.target, minlength=groups), 1)
-    out = np.maximum(np.bincount(graph.source, minlength=groups), 1)
-    seconds = index.fastest / max(index.fastest.sum(), 1e-30)
-    return Arcs(
-        np.ascontiguousarray(graph.source, dtype=np.int64),
-        np.ascontiguousarray(graph.target, dtype=np.int64),
-        np.ascontiguousarray(graph.edges[:, 0]), (1 / into).astype(np.float32),
-        (1 / out).astype(np.float32), seconds.astype(np.float32),
-    )  # fmt: skip

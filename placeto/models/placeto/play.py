@@ -17,7 +17,6 @@ from placeto.envs.features.pairs import (
     observe,
 )
 from placeto.models.agent import Played
-from placeto.models.placeto.schedule import NODE, REFRESHES, Arcs, Net, embed, look
 from placeto.models.placeto.scoring import Weights, score
 from placeto.objective import penalised
 from placeto.problem import PlacementProblem
@@ -35,8 +34,7 @@ class CompiledPolicy(NamedTuple):
 
     group_index: GroupIndex
     weights: Weights
-    net: Net
-    arcs: Arcs
+    table: Features  # (num_groups, embedding)
 
 
 class Filled(NamedTuple):
@@ -51,10 +49,6 @@ class Filled(NamedTuple):
     best: Ints
     step_time: Floats
     simulated: Ints  # raised by the placements simulated
-    nodes: Features  # (refreshes, episodes, num_groups, NODE)
-    follower: Ints
-    before: Ints
-    where: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +60,7 @@ class Sweeps(Played):
 
     AXES: ClassVar = {
         **Played.AXES,
-        **dict.fromkeys(("pairs", "groups", "open", "actions", "nodes", "follower", "before", "where"), 1),
+        **dict.fromkeys(("pairs", "groups", "open", "actions"), 1),
         **dict.fromkeys(("best", "simulated"), 0),
     }
 
@@ -77,11 +71,6 @@ class Sweeps(Played):
     actions: Ints  # (steps, episodes) the devices chosen
     best: Ints  # (episodes, num_groups) the placements of `best_cost`
     simulated: Ints  # (episodes,) how many placements were simulated
-    nodes: Features
-    follower: Ints
-    before: Ints
-    where: Ints
-    every: int
 
     @property
     def unreported(self) -> int:
@@ -122,8 +111,6 @@ def play(
     order = problem.group_order if part is None else part
     current = np.tile(order, steps // len(order))
     kept = steps if remember else 0
-    every = max(-(-len(order) // REFRESHES), 1)
-    refreshes = -(-steps // every)
     devices = np.array(start, dtype=np.int64)
     filled = Filled(
         devices,
@@ -135,12 +122,8 @@ def play(
         best=devices.copy(),
         step_time=np.empty(episodes),
         simulated=np.zeros(episodes, dtype=np.int64),
-        nodes=np.empty((kept and refreshes, episodes, problem.num_groups, NODE), dtype=np.float32),
-        follower=np.empty((kept and refreshes, episodes, problem.num_groups), dtype=np.int64),
-        before=np.empty((kept and refreshes, episodes, problem.num_groups), dtype=np.int64),
-        where=np.empty((kept and refreshes, episodes, problem.num_groups), dtype=np.int64),
     )
-    told = current, noise, float(memory_penalty), decided, forced, every
+    told = current, noise, float(memory_penalty), decided, forced
     reduction = compiled(problem)
     with borrowed(reduction, get_num_threads()) as states:
         count = min(len(states), episodes)
@@ -159,7 +142,7 @@ def play(
     costs = found.pop("costs")
     scale = np.where(np.isfinite(costs[0]) & (costs[0] > 0), costs[0], 1.0)
     rewards = (costs[:-1] - costs[1:]) / scale
-    return Sweeps(current=current, rewards=rewards, best_cost=costs.min(axis=0), every=every, **found)
+    return Sweeps(current=current, rewards=rewards, best_cost=costs.min(axis=0), **found)
 
 
 @inner(cache=True)
@@ -201,7 +184,7 @@ def prefer(x: Features, device: int, choices: Bools) -> None:
 def _sweep(
     c: Compiled,
     guide: CompiledPolicy,
-    told: tuple[Ints, Floats, float, bool, Ints, int],
+    told: tuple[Ints, Floats, float, bool, Ints],
     states: Buffers,
     filled: Filled,
     state: int,
@@ -209,10 +192,9 @@ def _sweep(
     last: int,
 ) -> None:
     """Plays episodes one after the other, with the buffers of one state; for `told` see `play`."""
-    w, n, net, arcs = guide
-    current, noise, penalty, decided, forced, every = told
-    (devices, pairs, groups, open_to, actions, costs, best, step_time, simulated,
-     all_nodes, all_follower, all_before, all_where) = filled  # fmt: skip
+    w, n, table = guide
+    current, noise, penalty, decided, forced = told
+    devices, pairs, groups, open_to, actions, costs, best, step_time, simulated = filled
     num_devices = len(c.device_kind)
     num_groups = devices.shape[1]
     s = view(c, states[state])
@@ -220,13 +202,7 @@ def _sweep(
     nothing = np.empty(0)
     busy = np.empty((num_devices, BINS + 1))
     load = np.empty((num_devices, 2))
-    pooling = len(net.pool_bias)
-    x = np.empty((num_devices, PAIR_FEATURES + pooling), np.float32)
-    table = np.empty((num_groups, len(net.leave_bias)), np.float32)
-    pools = np.zeros((num_devices, pooling), np.float32)
-    nodes = np.empty((num_groups, NODE), np.float32)
-    follower = np.empty(num_groups, np.int64)
-    before = np.empty(num_groups, np.int64)
+    x = np.empty((num_devices, PAIR_FEATURES), np.float32)
     y = np.empty(GROUP_FEATURES, np.float32)
     logits = np.empty(num_devices)
     choices = np.empty(num_devices, np.bool_)
@@ -252,24 +228,10 @@ def _sweep(
             if step == len(current):
                 break
             group = current[step]
-            if step % every == 0:
-                look(c, w, s, step_time[episode], visited, busy, BINS, nodes, follower, before)
-                embed(net, arcs, nodes, follower, before, devices[episode], table, pools)
-                if len(all_nodes):
-                    number = step // every
-                    for each in range(num_groups):
-                        for feature in range(NODE):
-                            all_nodes[number, episode, each, feature] = nodes[each, feature]
-                        all_follower[number, episode, each] = follower[each]
-                        all_before[number, episode, each] = before[each]
-                        all_where[number, episode, each] = devices[episode, each]
             observe(
                 c, w, s, step_time[episode], peak, busy, load, group, visited,
                 decided or step >= num_groups, x, y,
             )  # fmt: skip
-            for device in range(num_devices):
-                for feature in range(pooling):
-                    x[device, PAIR_FEATURES + feature] = pools[device, feature]
             distinct(x, w.allowed[group], choices)
             if len(forced):
                 prefer(x, forced[episode, group], choices)

@@ -14,7 +14,7 @@ from placeto.support.jit import inner
 class Weights(NamedTuple):
     """The network that scores pairs; inputs in rows."""
 
-    pair: Features  # (2 * (PAIR_FEATURES + pooling), hidden) of a device's features, and their difference
+    pair: Features  # (2 * PAIR_FEATURES, hidden) of a device's features, and their difference
     group: Features  # (GROUP_FEATURES, hidden)
     embedding: Features  # (embedding, hidden)
     bias: Features  # (hidden,)
@@ -26,9 +26,7 @@ class Weights(NamedTuple):
 def weights_of(arrays: Mapping[str, Features]) -> Weights:
     """The scoring network of a policy's arrays, by the names of `PlacetoPolicy`'s parameters."""
     first = np.ascontiguousarray(arrays["first.weight"].T)
-    pooling = len(arrays["pool.bias"])
-    pairs = 2 * (PAIR_FEATURES + pooling)
-    groups = pairs + GROUP_FEATURES
+    pairs, groups = 2 * PAIR_FEATURES, 2 * PAIR_FEATURES + GROUP_FEATURES
     return Weights(
         pair=first[:pairs],
         group=first[pairs:groups],
@@ -79,15 +77,14 @@ def score(
         logits: (num_devices,) filled; minus infinity where it may not.
     """
     hidden = len(n.bias)
-    columns = x.shape[1]
-    mean = np.zeros(columns, np.float32)
+    mean = np.zeros(PAIR_FEATURES, np.float32)
     count = 0
     for device in range(len(x)):
         if allowed[device]:
             count += 1
-            for feature in range(columns):
+            for feature in range(PAIR_FEATURES):
                 mean[feature] += x[device, feature]
-    for feature in range(columns):
+    for feature in range(PAIR_FEATURES):
         mean[feature] /= max(count, 1)
     base = n.bias.copy()
     for feature in range(GROUP_FEATURES):
@@ -106,11 +103,13 @@ def score(
             continue
         for unit in range(hidden):
             one[unit] = base[unit]
-        for feature in range(columns):
+        for feature in range(PAIR_FEATURES):
             value = x[device, feature]
             above = value - mean[feature]
             for unit in range(hidden):
-                one[unit] += value * n.pair[feature, unit] + above * n.pair[columns + feature, unit]
+                one[unit] += (
+                    value * n.pair[feature, unit] + above * n.pair[PAIR_FEATURES + feature, unit]
+                )
         for unit in range(hidden):
             two[unit] = n.second_bias[unit]
         for feature in range(hidden):

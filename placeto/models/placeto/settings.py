@@ -21,8 +21,7 @@ class PlacetoNetworkConfig(Settings):
     hidden: int = 64
     embedding: int = 16
     width: int = 32
-    rounds: int = 2
-    pooling: int = 8
+    rounds: int = 4
 
 
 @dataclass(frozen=True)
