@@ -39,6 +39,11 @@ MICROBATCHES = 8
 SECONDS = 10.0
 
 
+def in_microbatches(source: str, count: int) -> str:
+    """The source of the step in so many microbatches."""
+    return f"{source}{'&' if '?' in source else '?'}microbatches={count}"
+
+
 def graph_of(source: str, path: Path) -> ComputationGraph:
     """The graph of a source, extracted once."""
     if not path.exists():
@@ -110,8 +115,7 @@ def main() -> None:
                 steps = found.setdefault(name, {}).setdefault(cluster, {})
                 if str(count) not in steps:
                     print(f"{name}, {count} microbatches, {cluster}", file=sys.stderr, flush=True)
-                    sign = "&" if "?" in source else "?"
-                    graph = graph_of(f"{source}{sign}microbatches={count}", path)
+                    graph = graph_of(in_microbatches(source, count), path)
                     steps[str(count)] = placed(graph, cluster, seconds)
                     write_json(kept, found)
     found = {name: found[name] for name in sources}
