@@ -1,11 +1,12 @@
 """`placeto detect`."""
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import arg
 
-from placeto.cli.arguments import Json
+from placeto.cli.arguments import File, Json
 from placeto.cli.output import check_outputs, note, print_result
 from placeto.cluster import save_cluster
 from placeto.reports.devices import detected_table
@@ -21,12 +22,15 @@ class Detect:
         name: What the cluster is called.
         processes: How many processes share the CPU, on a machine without a GPU.
         reserve: The share of each memory that is left free, as allocators have gaps.
+        disk: A folder for weights that do not fit anywhere else: the cluster is for placeto place
+            --device-map, and has the disk as a device. How fast it is read is measured.
     """
 
     output: Annotated[str, arg(aliases=["-o"], metavar="FILE")]
     name: str = "my-box"
     processes: int = 1
     reserve: float = 0.05
+    disk: File = None
     json: Json = False
 
 
@@ -37,7 +41,12 @@ def run(arguments: Detect) -> int:
     check_outputs(arguments.output)
     from placeto.measurement.pytorch.detect import detect_cluster
 
-    cluster = detect_cluster(arguments.name, arguments.processes, arguments.reserve)
+    cluster = detect_cluster(
+        arguments.name,
+        arguments.processes,
+        arguments.reserve,
+        None if arguments.disk is None else Path(arguments.disk),
+    )
     save_cluster(cluster, arguments.output)
     document = {
         "cluster": cluster.name,

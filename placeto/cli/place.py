@@ -40,9 +40,11 @@ from placeto.models.agents import find_agent
 from placeto.models.stored import read_policy
 from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
+from placeto.placement.offload import with_stores
 from placeto.placement.pipeline_plan import PipelinePlan, PipelineSchedule
 from placeto.placement.placed_graph import ORDERED, UNORDERED
 from placeto.placers import place
+from placeto.placers.device_maps import place_modules
 from placeto.placers.measured import LEAST_RUNS, place_measured
 from placeto.placers.microbatches import best_of, is_open
 from placeto.placers.pipeline import plan_pipeline
@@ -96,7 +98,8 @@ class Place(ProblemArguments):
             `placeto list --json` has the settings of all placers, with their defaults.
         output: Placement file to write, .json or .json.gz.
         device_map: Map from the PyTorch modules of the graph to devices to write, .json, as
-            Accelerate's dispatch_model takes it.
+            Accelerate's dispatch_model takes it: beside a GPU the CPU and the disk hold weights
+            that do not fit, and compute nothing.
         pipeline: Plan to write, .json, of a pipeline of a PyTorch module for
             torch.distributed.pipelining: stages of whole modules along the forward pass, split
             where the simulated step is fastest. The graph has microbatches.
@@ -167,10 +170,14 @@ def run(arguments: Place) -> int:
     if arguments.pipeline is not None:
         plan = _plan(arguments, graph, cluster)
         problem = plan[1].problem
+    elif tries is not None:
+        problem = tries.best.problem
     else:
-        problem = arguments.problem(graph, cluster) if tries is None else tries.best.problem
-    if device_map is not None:
-        check_device_map(problem)
+        given = graph, cluster
+        if device_map is not None:
+            check_device_map(*given)
+            given = with_stores(*given, used=False)
+        problem = arguments.problem(*given)
     takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()
     if arguments.report is not None and not takes_time:
         raise PlacetoError(f"--report: no op of {graph.name!r} takes any time; give it op_seconds")
@@ -178,7 +185,8 @@ def run(arguments: Place) -> int:
     if arguments.measure is not None and not interrupted:
         bench = _prepare(arguments, problem)
     base = baseline(problem)
-    if base.infeasibility is not None:
+    mapped = device_map is not None and tries is None and plan is None and bench is None
+    if base.infeasibility is not None and not mapped:
         note(base.infeasibility)
     found = None
     with progress(f"{method} on {graph.name}") as report:
@@ -186,6 +194,11 @@ def run(arguments: Place) -> int:
             placement = replace(tries.best, interrupted=True)
         elif plan is not None:
             placement = plan[1]
+        elif mapped:
+            placement = place_modules(
+                graph, cluster, arguments.problem, method, budget, seed, report, settings
+            )
+            problem, base = placement.problem, baseline(placement.problem)
         elif bench is None:
             placement = place(problem, method, budget, seed, report, settings)
             if tries is not None:
@@ -212,7 +225,7 @@ def run(arguments: Place) -> int:
     if page is not None and not _write_report(arguments, placement, base, measured):
         page = None
     row = placement_row(placement, base, arguments.grouping)
-    if base.infeasibility is None and row["infeasibility"] is not None:
+    if row["infeasibility"] is not None and (mapped or base.infeasibility is None):
         note(row["infeasibility"])
     if found is not None:
         row |= measured_keys(found, measured)

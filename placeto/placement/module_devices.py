@@ -13,7 +13,7 @@ from placeto.support.errors import PlacetoError
 
 TorchDevice = int | str
 
-_TORCH = re.compile(r"cpu|(cuda|xpu|mps|hpu|npu)(:\d+)?")
+_TORCH = re.compile(r"cpu|disk|(cuda|xpu|mps|hpu|npu)(:\d+)?")
 _LOCAL = re.compile(r"(?:.*/)?device:(GPU|CPU):(\d+)", re.I)
 
 
@@ -49,14 +49,13 @@ def device_map(
     return {path: named[device] for path, device in found.items()}
 
 
-def check_device_map(problem: PlacementProblem) -> None:
-    """Refuses, before a placement is searched for, a problem that has no map.
+def check_device_map(graph: ComputationGraph, cluster: Cluster) -> None:
+    """Refuses, before a placement is searched for, what has no map.
 
     Raises:
         PlacetoError: the graph is of no PyTorch module, a device has no name, or two have the same.
     """
-    modules_meta(problem.graph)
-    cluster = problem.cluster
+    modules_meta(graph)
     _named(cluster, range(cluster.num_devices), torch_devices(cluster))
 
 

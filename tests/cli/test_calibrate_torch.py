@@ -1,9 +1,14 @@
 """`placeto calibrate --torch` and `placeto detect`."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from placeto import load_cluster, load_graph, load_pipeline, save_cluster
+from placeto.extraction.pytorch.ops import FORWARD
 from placeto.measurement.pytorch import op_times, transfers
 from placeto.measurement.pytorch.detect import detect_cluster
 
@@ -23,6 +28,12 @@ def a_second_each(traced, device, threads, others):
     assert (device, threads, others) == ("cpu", 2, 1)
     seconds = np.ones(len(traced.listed.ops))
     return op_times.OpTimes(seconds, seconds > 0, 0 * seconds, 0.0, np.ones((1, 2)), 1.0, 0.5)
+
+
+def half_a_second_each(traced, device, threads, others):
+    assert (device, threads, others) == ("cpu", 1, 0)
+    seconds = np.array([0.5 * (op.phase == FORWARD) for op in traced.listed.ops])
+    return op_times.OpTimes(seconds, seconds > 0, 0 * seconds, 0.0, np.ones((1, 1)), 0.5, 1.0)
 
 
 def test_a_module_is_measured_and_planned(placeto, two, monkeypatch):
@@ -58,6 +69,28 @@ def test_a_module_is_measured_and_planned(placeto, two, monkeypatch):
     assert again.kinds == ("two-cpu",)
     assert [each.memory_bytes for each in again.devices] == [2**30] * 2
     assert cluster.devices[0].memory_bytes == load_cluster("two.yaml").devices[0].memory_bytes
+
+
+def test_a_disk_is_kept_and_holds_what_does_not_fit(placeto, two, monkeypatch):
+    monkeypatch.setattr("placeto.measurement.pytorch.calibrate.time_ops", half_a_second_each)
+    monkeypatch.setattr("placeto.measurement.pytorch.detect.READ", 1 << 20)
+    assert placeto("detect", "--disk", ".", "-o", "box.yaml").status == 0
+    source = "tests.extraction.pytorch.models:deep?batch=4&inference=true"
+    argv = ("calibrate", "--torch", source, "--cluster", "box.yaml", "-o", "out")
+    assert placeto(*argv).status == 0
+    box = load_cluster("out/my-box-calibrated.yaml")
+    assert box.kinds == ("my-box-cpu", "disk")
+    assert box.channels == load_cluster("box.yaml").channels
+    weights = int(load_graph("out/deep.json.gz").param_bytes.sum())
+    small = replace(box.devices[0], memory_bytes=int(0.7 * weights))
+    save_cluster(replace(box, devices=(small, box.devices[1])), "small.yaml")
+    place = ("place", "out/deep.json.gz", "--device-map", "map.json", "--budget", "1", "--json")
+    everything = placeto(*place, "--cluster", "out/my-box-calibrated.yaml").document
+    assert json.loads(Path("map.json").read_text()) == {"": "cpu"}
+    found = placeto(*place, "--cluster", "small.yaml").document
+    assert set(json.loads(Path("map.json").read_text()).values()) == {"cpu", "disk"}
+    assert found["feasible"]
+    assert found["step_time"] > everything["step_time"]
 
 
 @pytest.mark.parametrize(

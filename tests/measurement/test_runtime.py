@@ -1,5 +1,6 @@
 """Real workers: what runs where, and what becomes of placements that do not run."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -44,7 +45,10 @@ def listening(process: int) -> list[bytes]:
     inodes = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
     interfaces = []
     for entry in Path(f"/proc/{process}/fd").iterdir():
-        if os.readlink(entry) in inodes:
+        held = ""
+        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+            held = os.readlink(entry)
+        if held in inodes:
             handle = os.pidfd_open(process)
             copy = ctypes.CDLL(None).syscall(PIDFD_GETFD, handle, int(entry.name), 0)
             os.close(handle)

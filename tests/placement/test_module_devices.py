@@ -102,7 +102,7 @@ def test_devices_that_are_called_as_pytorch_calls_them(language: ComputationGrap
     named = cluster(None, None, names=("cuda:1", "cpu"))
     assert torch_devices(named) == {"cuda:1": "cuda:1", "cpu": "cpu"}
     problem = PlacementProblem(language, named, "none")
-    check_device_map(problem)
+    check_device_map(problem.graph, problem.cluster)
     assert set(device_map(problem, placed(problem, {})).values()) == {"cuda:1"}
     assert device_map(problem, placed(problem, {}), {"cuda:1": 3}) == {"": 3}
 

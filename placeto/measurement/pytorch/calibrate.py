@@ -80,9 +80,9 @@ def calibrate_torch(
     """Times the ops of a module's step on a device of each kind, and transfers between devices.
 
     Devices of one kind are taken to be equal: the first of them is measured, of several processes
-    on the CPU while the others compute, too. Kinds are called as the cluster and they themselves
-    are, `my-box-cpu`. A measured GPU has no more memory than is free once its libraries have what
-    they keep for themselves.
+    on the CPU while the others compute, too. A disk stays as it is. Kinds are called as the cluster
+    and they themselves are, `my-box-cpu`. A measured GPU has no more memory than is free once its
+    libraries have what they keep for themselves.
 
     Args:
         traced: the step.
@@ -97,6 +97,24 @@ def calibrate_torch(
         PlacetoError: a device without a name in PyTorch, or that is not there; no such device; a
             channel with a path; the user's code raises something.
     """
+    if away := {name for name, torch in torch_devices(cluster).items() if torch == "disk"}:
+        # Nothing is computed on a disk, and `detect` has read it.
+        kept = [each for each in cluster.channels if away & {*each.sources, *each.destinations}]
+        computing = replace(
+            cluster,
+            devices=tuple(each for each in cluster.devices if each.name not in away),
+            channels=tuple(each for each in cluster.channels if each not in kept),
+        )
+        found = calibrate_torch(
+            traced, computing, progress, device, threads, keep_channels=keep_channels
+        )
+        disks = [each for each in cluster.devices if each.name in away]
+        whole = replace(
+            found.cluster,
+            devices=(*found.cluster.devices, *disks),
+            channels=(*found.cluster.channels, *kept),
+        )
+        return replace(found, cluster=whole)
     names = _torch_names(cluster)
     wanted = _wanted(cluster, names, device)
     graph, origin = graph_of(traced)

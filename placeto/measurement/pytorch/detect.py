@@ -3,7 +3,11 @@
 import os
 import platform
 import re
+import shutil
 import subprocess
+import tempfile
+import time
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -16,6 +20,7 @@ from placeto.support.errors import PlacetoError
 REACHED = 0.8
 GPU_LATENCY, GPU_LAUNCH = 5e-6, 3e-6
 RESERVE = 0.05
+READ = 256 << 20  # bytes that are read of a disk
 # Bytes a second of a lane of PCI Express, by its generation; of a link of NVLink, one way, by the
 # GPU's compute capability; of the loopback interface by gloo, and its latency: as preset local-2.
 PCIE_LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
@@ -24,7 +29,9 @@ LOOPBACK_BANDWIDTH, LOOPBACK_LATENCY = 2e9, 100e-6
 _NVLINKS = re.compile(r"NV(\d+)")
 
 
-def detect_cluster(name: str, processes: int = 1, reserve: float = RESERVE) -> Cluster:
+def detect_cluster(
+    name: str, processes: int = 1, reserve: float = RESERVE, disk: Path | None = None
+) -> Cluster:
     """The GPUs and the CPU of this machine, or CPU processes where it has no GPU.
 
     Two GPUs are connected by NVLink, if `nvidia-smi topo` says so, each by as many links as there
@@ -35,15 +42,21 @@ def detect_cluster(name: str, processes: int = 1, reserve: float = RESERVE) -> C
         name: of the cluster.
         processes: how many processes share the CPU, where there is no GPU.
         reserve: the share of each memory that placements are to leave free: allocators have gaps.
+        disk: a folder on a disk that is to be a device, too, which holds weights in a device map.
+            How fast it is read is measured.
 
     Raises:
-        PlacetoError: fewer than one process, or several beside GPUs; a reserve that is no share.
+        PlacetoError: fewer than one process, or several beside GPUs or a disk; a reserve that is no
+            share; a folder that cannot be written to.
     """
     import torch
 
     if not 0 <= reserve < 1:
         raise PlacetoError(f"reserve is {reserve}, expected a share from 0, below 1")
-
+    if disk is not None:
+        if processes > 1:
+            raise PlacetoError("processes goes without a disk: device maps are of one process")
+        return _with_disk(detect_cluster(name, 1, reserve), disk, reserve)
     if processes < 1:
         raise PlacetoError(f"processes is {processes}, expected a number from 1")
     here = machine()
@@ -106,6 +119,47 @@ def _with_gpus(name: str, host: str, reserve: float) -> Cluster:
         f"{1e6 * GPU_LAUNCH:.0f} us an op are assumed. {_kept(reserve)}"
     )
     return Cluster(name, tuple(devices), tuple(channels), source)
+
+
+def _with_disk(cluster: Cluster, folder: Path, reserve: float) -> Cluster:
+    """The cluster with a device more. Nothing is computed there, hence a kind that no graph has."""
+    try:
+        bandwidth = read_bandwidth(folder)
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise PlacetoError(f"{folder}: cannot be written and read: {error.strerror}") from error
+    names = [device.name for device in cluster.devices]
+    ways = [pair for each in names for pair in ((each, "disk"), ("disk", each))]
+    return replace(
+        cluster,
+        devices=(*cluster.devices, Device("disk", "disk", int((1 - reserve) * free))),
+        channels=(
+            *cluster.channels,
+            *(Channel(f"{a}-to-{b}", (a,), (b,), bandwidth) for a, b in ways),
+        ),
+        source=f"{cluster.source} Of {folder} {READ >> 20} MiB that were not cached were read at "
+        f"{bandwidth / 1e9:.2g} GB/s.",
+    )
+
+
+def read_bandwidth(folder: Path) -> float:
+    """Bytes a second of reading a file that the system has not in memory.
+
+    Raises:
+        OSError: no file can be made there.
+    """
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        block = os.urandom(1 << 20)
+        for _ in range(READ >> 20):
+            file.write(block)
+        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        file.seek(0)
+        begin = time.perf_counter()
+        while file.read(1 << 20):
+            pass
+        return READ / (time.perf_counter() - begin)
 
 
 def kind_of(product: str) -> str:

@@ -1,5 +1,6 @@
 """What is found of a machine, by what PyTorch and `nvidia-smi` say of it."""
 
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -65,6 +66,25 @@ def test_a_machine_without_a_gpu(monkeypatch):
     assert (two.channel_between >= 0).sum() == 2
     with pytest.raises(PlacetoError, match="processes is 0, expected a number from 1"):
         detect_cluster("box", processes=0)
+
+
+def test_a_disk_holds_weights(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(detect, "READ", 8 << 20)
+    cluster = detect_cluster("box", disk=tmp_path)
+    assert [(each.name, each.kind) for each in cluster.devices] == [
+        ("cpu", "cpu"),
+        ("disk", "disk"),
+    ]
+    free = shutil.disk_usage(tmp_path).free
+    assert cluster.devices[1].memory_bytes == pytest.approx(0.95 * free, rel=0.1)
+    assert len({each.bandwidth for each in cluster.channels}) == 1
+    assert f"Of {tmp_path} 8 MiB that were not cached were read at" in cluster.source
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(PlacetoError, match="nowhere: cannot be written and read: No such file"):
+        detect_cluster("box", disk=tmp_path / "nowhere")
+    with pytest.raises(PlacetoError, match="processes goes without a disk"):
+        detect_cluster("box", processes=2, disk=tmp_path)
 
 
 @pytest.fixture
