@@ -30,7 +30,7 @@ from placeto.support.files import read_json
 
 LOSS = "loss=crossentropy"
 SOURCES = {
-    "gpt": f"gpt?words=32000&length=512&width=1024&layers=12&{LOSS}",
+    "gpt": f"gpt?batch=16&words=32000&length=512&width=1024&layers=12&{LOSS}",
     "resnet50": f"resnet50?batch=64&side=224&{LOSS}",
     "encoder_decoder": f"encoder_decoder?batch=32&length=512&width=1024&{LOSS}",
     "vgg16": f"vgg16?batch=64&side=224&{LOSS}",

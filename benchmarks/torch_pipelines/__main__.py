@@ -1,18 +1,18 @@
 """Plans of PyTorch pipelines, executed: `python -m benchmarks.torch_pipelines`.
 
-Six models, two processes on the CPU, a core and a thread each, connected by `gloo`. `placeto
-calibrate --torch` measures a model's ops and the transfers; by that a plan is made. Then every
-split into two stages runs in turn with all others, and with one process, a step of each; and
-once more, for longer, the fastest few, the plan's, and the one with as many layers in each stage.
-It takes half an hour, and goes on where it was stopped. Writes `results/torch_pipelines.json` and
-`.md`; `--quick` runs one model and a few rounds.
+Six models, two processes on the CPU, a core and a thread each, connected by `gloo`. With 2, 4 and 8
+microbatches, `placeto calibrate --torch` measures a model's ops and the transfers, and by that a
+plan is made; the one that is predicted to be fastest counts. Every split into two stages, of as
+many microbatches, then runs in turn with all others, with the other plans, and with one process, a
+step of each; and once more, for longer, the fastest few, the plans, the split with as many layers
+in each stage, and what was best for one process. It takes an hour, and goes on where it was
+stopped. Writes `results/torch_pipelines.json` and `.md`; `--quick` runs one model and a few rounds.
 """
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,9 @@ from placeto.support.errors import PlacetoError
 from placeto.support.files import read_json, write_json
 
 FOLDER = Path("build/torch-pipelines")
-MICROBATCHES = 8
-ALONE = {"one process, M = 1": 1, f"one process, M = {MICROBATCHES}": MICROBATCHES}
-ROUNDS, MORE_ROUNDS, FASTEST = 2, 21, 3
+MICROBATCHES = (2, 4, 8)
+ALONE = {f"one process, M = {count}": count for count in (1, *MICROBATCHES)}
+ROUNDS, MORE_ROUNDS, FASTEST = 1, 11, 3
 # No memory goes back to the system between two steps, in any of the processes; see `facts` of
 # glibc's malloc in `placeto.measurement.tasks`.
 ENVIRONMENT = {
@@ -40,15 +40,14 @@ ENVIRONMENT = {
 }  # fmt: skip
 
 
-def planned(net: str, folder: Path) -> dict[str, Any]:
-    """Calibrates a model and plans it: the plan, and what every split is predicted to take."""
-    box = folder / "box.yaml"
-    save_cluster(detect_cluster("box", processes=2), box)
-    source = f"benchmarks.torch_pipelines.nets:{net}?microbatches={MICROBATCHES}&loss=crossentropy"
-    own = folder / net
+def planned(net: str, count: int, folder: Path) -> dict[str, Any]:
+    """Calibrates a model of so many microbatches and plans it, with what splits shall take."""
+    source = f"benchmarks.torch_pipelines.nets:{net}?microbatches={count}&loss=crossentropy"
+    box, own = folder / "box.yaml", folder / net / str(count)
+    own.mkdir(parents=True, exist_ok=True)
     python("-m", "placeto", "calibrate", "--torch", source, "--cluster", str(box), "-o", str(own))
     cluster, graph = load_cluster(own / "box-calibrated.yaml"), load_graph(own / f"{net}.json.gz")
-    plan, placement = plan_pipeline(graph, cluster)
+    plan, _ = plan_pipeline(graph, cluster)
     plan.save(own / "plan.json")
     units = stage_units(graph)
     problem = PlacementProblem(graph, cluster, units.of_op, order=plan.schedule)
@@ -57,28 +56,53 @@ def planned(net: str, folder: Path) -> dict[str, Any]:
     predicted = dict(zip(units.starts, step_times(problem, many).tolist(), strict=True))
     return {
         "schedule": plan.schedule, "plan": list(plan.split_points), "batch": graph.batch,
-        "single": plan.single_device_step_time, "predicted": predicted,
-        "alone": problem.alone.tolist(), "found_in": placement.wall_seconds,
+        "step": plan.step_time, "single": plan.single_device_step_time, "predicted": predicted,
+        "alone": problem.alone.tolist(),
     }  # fmt: skip
 
 
-def measure(net: str, folder: Path, rounds: int, more: int, known: Any = None) -> dict[str, Any]:
-    """Calibrates a model, plans it, and runs all of its splits, but for runs that are known."""
-    found = planned(net, folder)
-    first = known["first"] if known else run(net, list(found["predicted"]), rounds, folder)
-    quickest = sorted(found["predicted"], key=lambda start: float(np.median(first[start])))
-    kept = list(dict.fromkeys([*quickest[:FASTEST], *found["plan"], MIDDLE[net]]))
-    same = known and known["schedule"] == found["schedule"] and set(kept) <= set(known["seconds"])
-    seconds = known["seconds"] if same else run(net, kept, more, folder)
-    return {**found, "first": first, "seconds": seconds}
+def measure(net: str, folder: Path, rounds: int, more: int) -> dict[str, Any]:
+    """Calibrates a model and plans it, and runs all of its splits."""
+    plans = {str(count): planned(net, count, folder) for count in MICROBATCHES}
+    count = chosen(plans)
+    every = {split_name(point, count): (point, count) for point in plans[count]["predicted"]}
+    own = {
+        split_name(point, other): (point, other)
+        for other, plan in plans.items()
+        for point in plan["plan"]
+    }
+    every |= own
+    first = run(net, ALONE, every, rounds, folder)
+    middle = {name: float(np.median(each)) for name, each in first.items()}
+    alone = min(ALONE, key=middle.__getitem__)
+    fastest = sorted(every, key=middle.__getitem__)[:FASTEST]
+    kept = dict.fromkeys([*fastest, *own, split_name(MIDDLE[net], count)])
+    again = {name: every[name] for name in kept}
+    seconds = run(net, {alone: ALONE[alone]}, again, more, folder)
+    return {"plans": plans, "first": first, "seconds": seconds}
 
 
-def run(net: str, points: Sequence[str], rounds: int, folder: Path) -> dict[str, list[float]]:
-    """Seconds of each round's step, of one process and of each split point."""
+def chosen(plans: dict[str, Any]) -> str:
+    """The number of microbatches whose plan is predicted to be fastest."""
+    return min(plans, key=lambda count: plans[count]["step"])
+
+
+def split_name(point: str, count: str) -> str:
+    """What a split with so many microbatches is called among the runs."""
+    return f"{point}, M = {count}"
+
+
+def run(
+    net: str, alone: dict[str, int], splits: dict[str, tuple[str, str]], rounds: int, folder: Path
+) -> dict[str, list[float]]:
+    """Seconds of each round's step, of one process and of each split, by name."""
     given, output = folder / f"{net}-settings.json", folder / f"{net}-seconds.json"
+    points = {
+        name: [point, str(folder / net / count / "plan.json")]
+        for name, (point, count) in splits.items()
+    }
     write_json(given, {
-        "net": net, "alone": ALONE, "plan": str(folder / net / "plan.json"), "points": points,
-        "rounds": rounds, "output": str(output),
+        "net": net, "alone": alone, "splits": points, "rounds": rounds, "output": str(output),
     })  # fmt: skip
     ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     python(*ranks, "-m", "benchmarks.torch_pipelines.rank", str(given))
@@ -99,23 +123,25 @@ def python(*arguments: str) -> None:
 def figures(row: dict[str, Any], net: str) -> dict[str, float]:
     """What a model's row says, ratios as medians over rounds.
 
-    `alone`, `even`, `plan` and `best` are seconds: of one process with the better number of
+    `alone`, `even`, `plan` and `best` are seconds: of one process with the best number of
     microbatches, of the split in the middle, of the plan, and of the fastest split.
     """
+    count = chosen(row["plans"])
+    chosen_plan = row["plans"][count]
     seconds = {name: np.array(each) for name, each in row["seconds"].items()}
     middle = {name: float(np.median(each)) for name, each in seconds.items()}
-    alone = min(ALONE, key=middle.__getitem__)
-    splits = [name for name in middle if name not in ALONE]
-    best = min(splits, key=middle.__getitem__)
-    plan = row["plan"][0] if row["plan"] else alone
-    predicted = row["predicted"][plan] if row["plan"] else row["single"]
+    (alone,) = seconds.keys() & ALONE.keys()
+    best = min(seconds.keys() - ALONE.keys(), key=middle.__getitem__)
+    plan = split_name(chosen_plan["plan"][0], count) if chosen_plan["plan"] else alone
+    even = split_name(MIDDLE[net], count)
+    predicted = chosen_plan["step"]
 
     def times_as_fast(one: str, other: str) -> float:
         return float(np.median(seconds[other] / seconds[one]))
 
     return {
-        "alone": middle[alone], "even": middle[MIDDLE[net]], "plan": middle[plan],
-        "best": middle[best], "over even": times_as_fast(plan, MIDDLE[net]),
+        "alone": middle[alone], "even": middle[even], "plan": middle[plan],
+        "best": middle[best], "over even": times_as_fast(plan, even),
         "over alone": times_as_fast(plan, alone), "behind best": 1 / times_as_fast(plan, best) - 1,
         "predicted": predicted, "error": predicted / middle[plan] - 1,
     }  # fmt: skip
@@ -126,11 +152,14 @@ def markdown(found: dict[str, Any]) -> str:
     every = {net: figures(row, net) for net, row in found.items()}
     rows = []
     for net, each in every.items():
+        count = chosen(found[net]["plans"])
+        plan = found[net]["plans"][count]
         milliseconds = {name: f"{1e3 * each[name]:.0f} ms" for name in ("alone", "even", "plan")}
         rows.append({
-            "model": f"`{net}`", "one process": milliseconds["alone"],
+            "model": f"`{net}`", "batch": str(plan["batch"]), "M": count,
+            "one process": milliseconds["alone"],
             "even": milliseconds["even"], "plan": milliseconds["plan"],
-            "split at": f"`{', '.join(found[net]['plan'])}`",
+            "split at": ", ".join(f"`{point}`" for point in plan["plan"]) or "not",
             "best of all": f"{1e3 * each['best']:.0f} ms",
             "behind best": f"{each['behind best']:.1%}",
             "over even": f"{each['over even']:.2f}", "over one": f"{each['over alone']:.2f}",
@@ -152,19 +181,18 @@ def main() -> None:
     """Runs what was not run yet, and writes what there is."""
     parser = command_line("torch_pipelines", "one model, few rounds; results into its folder")
     parser.add_argument("--models", nargs="+", choices=NETS, help="only these")
-    again = "calibrate and plan again; what ran is kept unless the plan is another"
-    parser.add_argument("--calibrate", action="store_true", help=again)
     wanted = parser.parse_args()
     folder = FOLDER.with_name("torch-pipelines-quick") if wanted.quick else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
+    save_cluster(detect_cluster("box", processes=2), folder / "box.yaml")
     kept = folder / "measured.json"
     found: dict[str, Any] = read_json(kept) if kept.exists() else {}
     nets = wanted.models or (["widening_mlp"] if wanted.quick else list(NETS))
     for net in nets:
-        if net not in found or wanted.calibrate:
+        if net not in found:
             print(f"{net}: calibration, plan, runs", file=sys.stderr, flush=True)
             rounds = (1, 3) if wanted.quick else (ROUNDS, MORE_ROUNDS)
-            found[net] = measure(net, folder, *rounds, known=found.get(net))
+            found[net] = measure(net, folder, *rounds)
             write_json(kept, found)
     found = {net: found[net] for net in nets}
     document = {"machine": machine(), "models": json.loads(json.dumps(found))}

@@ -15,7 +15,7 @@ MIDDLE = {
 UNEVEN = ("gpt", "encoder_decoder", "vgg16", "widening_mlp", "experts")
 
 
-gpt = runpy.run_path(str(DOCS / "examples" / "gpt.py"))["make"]
+make_gpt = runpy.run_path(str(DOCS / "examples" / "gpt.py"))["make"]
 
 
 class Bottleneck(nn.Module):
@@ -130,20 +130,28 @@ class Mixture(nn.Module):
         return scores
 
 
-def resnet50(batch: int = 32, side: int = 64) -> tuple[nn.Module, Tensor]:
+def gpt(
+    batch: int = 32, words: int = 8000, length: int = 64, width: int = 256, layers: int = 6
+) -> tuple[nn.Module, Tensor]:
+    """That of the documentation, with a vocabulary that weighs as much as the blocks."""
+    made: tuple[nn.Module, Tensor] = make_gpt(batch, words, length, width, layers)
+    return made
+
+
+def resnet50(batch: int = 64, side: int = 64) -> tuple[nn.Module, Tensor]:
     """Images of 64 x 64."""
     return ResNet50(1000), torch.randn(batch, 3, side, side)
 
 
 def encoder_decoder(
-    batch: int = 16, length: int = 128, width: int = 256
+    batch: int = 32, length: int = 128, width: int = 256
 ) -> tuple[nn.Module, Tensor]:
     """Four layers each; 16 words of 8,000 are found."""
     model = EncoderDecoder(8000, width, 4, 16)
     return model, torch.arange(batch * length).reshape(batch, length) % 8000
 
 
-def vgg16(batch: int = 32, side: int = 64) -> tuple[nn.Module, Tensor]:
+def vgg16(batch: int = 64, side: int = 64) -> tuple[nn.Module, Tensor]:
     """Thirteen convolutions and three layers more (Simonyan & Zisserman 2015)."""
     layers: dict[str, nn.Module] = {}
     inputs, number = 3, 0
@@ -166,7 +174,7 @@ def vgg16(batch: int = 32, side: int = 64) -> tuple[nn.Module, Tensor]:
     return model, torch.randn(batch, 3, side, side)
 
 
-def widening_mlp(batch: int = 512) -> tuple[nn.Module, Tensor]:
+def widening_mlp(batch: int = 1024) -> tuple[nn.Module, Tensor]:
     """Eight layers, each twice as wide as the one before, up to 2,048."""
     widths = (32, 64, 128, 256, 512, 1024, 2048, 2048, 1000)
     model = nn.Sequential()
@@ -177,7 +185,7 @@ def widening_mlp(batch: int = 512) -> tuple[nn.Module, Tensor]:
     return model, torch.randn(batch, widths[0])
 
 
-def experts(batch: int = 512) -> tuple[nn.Module, Tensor]:
+def experts(batch: int = 1024) -> tuple[nn.Module, Tensor]:
     """Layers of one, one, two, three, four and six experts."""
     return Mixture(512, 1000), torch.randn(batch, 256)
 

@@ -43,12 +43,13 @@ def main() -> None:
     steps: dict[str, Callable[[], Any]] = {}
     for name, count in settings["alone"].items():
         steps[name] = alone(model, inputs, wanted, count) if rank == 0 else (lambda: None)
-    plan = load_pipeline(settings["plan"])
-    for point in settings["points"]:
+    for name, (point, plan) in settings["splits"].items():
         split = msgspec.structs.replace(
-            plan, split_points=(point,), stages=(Stage("cpu", ()), Stage("cpu", ()))
+            load_pipeline(plan),
+            split_points=(point,),
+            stages=(Stage("cpu", ()), Stage("cpu", ())),
         )
-        steps[point] = staged(model, inputs, wanted, rank, split)
+        steps[name] = staged(model, inputs, wanted, rank, split)
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(1 + settings["rounds"]):
         for name, step in steps.items():

@@ -176,7 +176,7 @@ def run(arguments: Place) -> int:
         given = graph, cluster
         if device_map is not None:
             check_device_map(*given)
-            given = with_stores(*given, used=False)
+            given = with_stores(*given, twice=None)
         problem = arguments.problem(*given)
     takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()
     if arguments.report is not None and not takes_time:

@@ -14,7 +14,7 @@ from placeto.graph import BACKWARD, ComputationGraph
 from placeto.placement.module_devices import modules_meta, torch_devices
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate
-from placeto.support.arrays import Floats
+from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
 
 STORES = ("cpu", "disk")
@@ -48,21 +48,21 @@ def stores(cluster: Cluster) -> tuple[int, ...]:
 
 
 def with_stores(
-    graph: ComputationGraph, cluster: Cluster, *, used: bool
+    graph: ComputationGraph, cluster: Cluster, twice: float | None
 ) -> tuple[ComputationGraph, Cluster]:
     """A graph and a cluster in which the CPU and the disk are what they are in a device map.
 
     An op on a store takes as long as on the main device; the first op of a module that reads a
     parameter takes the time of bringing it there, too. Tensors between a store and the main device
-    take none. The main device has less memory by the parameters of the largest module, which may be
-    brought to it, and by all that a step on the main device alone makes: more than needed, as what
-    is made on it counts twice. (Loads do not wait for what the main device does meanwhile.)
+    take none. (Loads do not wait for what the main device does meanwhile.)
 
     Args:
         graph: inference of a PyTorch module; no op of a training step can be on a store.
         cluster: with devices that PyTorch calls `cpu` or `disk`.
-        used: whether anything may be on a store at all. If not, the memory of the main device is
-            what it is.
+        twice: None where nothing may be on a store. Else the main device has less memory by the
+            parameters of the largest module, which may be brought to it, and by this share of all
+            that a step on the main device alone makes. If it is 1, what is feasible fits on the
+            main device, too (`main_memory`); with less more may stay there.
 
     Returns:
         Both as they are, where the cluster has no store.
@@ -81,17 +81,33 @@ def with_stores(
         overhead = computing.launch_overhead_seconds
         devices[store] = replace(devices[store], kind=kind, launch_overhead_seconds=overhead)
         columns[kind] = np.full(graph.num_ops, np.inf)
-        if used and not (graph.phase == BACKWARD).any():
+        if twice is not None and not (graph.phase == BACKWARD).any():
             way = cluster.channels[cluster.channel_between[store, main]]
             columns[kind] = columns[computing.kind] + _load_seconds(graph, way)
-    if used:
+    if twice is not None:
         peak = int(simulate(alone, np.zeros(alone.num_groups, np.int64)).peak_memory[0])
         made = peak - int(graph.param_bytes.sum())
-        kept = max(computing.memory_bytes - made - _largest_module(graph), 0)
-        devices[main] = replace(computing, memory_bytes=kept)
+        kept = (
+            computing.memory_bytes - int(twice * made) - _largest_module(graph, graph.param_bytes)
+        )
+        devices[main] = replace(computing, memory_bytes=max(kept, 0))
     graph = replace(graph, op_seconds=columns)
     channels = _channels(cluster, main, holding)
     return graph, replace(cluster, devices=tuple(devices), channels=channels)
+
+
+def main_memory(problem: PlacementProblem, devices: Ints) -> int:
+    """Peak bytes on the main device, with all that is computed there of what is stored.
+
+    Args:
+        problem: of what `with_stores` returns.
+        devices: (num_groups,) device of each group.
+    """
+    graph, main = problem.graph, main_device(problem.cluster)
+    holding = np.isin(devices, stores(problem.cluster))
+    stored = np.where(holding[problem.op_group], graph.param_bytes, 0)
+    there = simulate(problem, np.where(holding, main, devices)).peak_memory[main]
+    return int(there - stored.sum()) + _largest_module(graph, stored)
 
 
 def _load_seconds(graph: ComputationGraph, way: Channel) -> Floats:
@@ -112,10 +128,10 @@ def _load_seconds(graph: ComputationGraph, way: Channel) -> Floats:
     return seconds
 
 
-def _largest_module(graph: ComputationGraph) -> int:
-    """Bytes of parameters of the module that has the most of its own."""
+def _largest_module(graph: ComputationGraph, num_bytes: Ints) -> int:
+    """Of (num_ops,) bytes, those of the module that has the most of its own."""
     sizes: dict[str | None, int] = {}
-    for path, size in zip(modules_meta(graph)["modules"], graph.param_bytes.tolist(), strict=True):
+    for path, size in zip(modules_meta(graph)["modules"], num_bytes.tolist(), strict=True):
         sizes[path] = sizes.get(path, 0) + size
     return max(sizes.values())
 

@@ -8,7 +8,7 @@ from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
-from placeto.placement.offload import stores, with_stores
+from placeto.placement.offload import main_device, main_memory, stores, with_stores
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
 from placeto.support.progress import Progress, silent
@@ -28,7 +28,8 @@ def place_modules(
 
     The CPU beside a GPU, and the disk, hold weights and do not compute, as `dispatch_model` has it.
     Weights are brought from there only if they do not fit elsewhere: a placement without is looked
-    for first, in half of the time, unless it is clear that there is none.
+    for first, in half of the time, unless it is clear that there is none. Then as little of the
+    main device's memory is kept free as is found to do.
 
     Args:
         graph: of a PyTorch module.
@@ -48,12 +49,19 @@ def place_modules(
     if not stores(cluster):
         problem = problem_of(graph, cluster)
         return place(problem, method, budget_seconds, seed, progress, settings)
-    begin = time.monotonic()
-    problem = problem_of(*with_stores(graph, cluster, used=False))
+    given = graph, cluster
+    end = time.monotonic() + budget_seconds
+    problem = problem_of(*with_stores(*given, twice=None))
+    room = cluster.devices[main_device(cluster)].memory_bytes
     if infeasibility(problem) is None:
         found = place(problem, method, budget_seconds / 2, seed, progress, settings)
         if found.feasible or found.interrupted:
             return found
-    left = max(budget_seconds - (time.monotonic() - begin), budget_seconds / 2)
-    problem = problem_of(*with_stores(graph, cluster, used=True))
-    return place(problem, method, left, seed, progress, settings)
+    for tries, twice in zip((3, 2, 1), (0.0, 0.5, 1.0), strict=True):
+        problem = problem_of(*with_stores(*given, twice=twice))
+        seconds = max((end - time.monotonic()) / tries, budget_seconds / 8)
+        found = place(problem, method, seconds, seed, progress, settings)
+        fits = main_memory(problem, found.devices) <= room
+        if fits or not found.feasible or found.interrupted:
+            break
+    return found

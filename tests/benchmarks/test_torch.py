@@ -1,16 +1,23 @@
 """The tables of what was measured of PyTorch, by hand."""
 
+import numpy as np
 import pytest
 
 from benchmarks import device_maps, torch_gpu
 from benchmarks.torch_pipelines import __main__ as study
+from placeto import ComputationGraph
+
+
+def plan(step, *points):
+    return {"schedule": "1f1b", "plan": list(points), "batch": 16, "single": 1.2, "step": step}
+
 
 ROW = {
-    "schedule": "1f1b", "plan": ["blocks.4"], "batch": 16, "single": 1.2,
-    "predicted": {"blocks.3": 0.9, "blocks.4": 0.77, "head": 1.0},
+    "plans": {"2": plan(0.9, "blocks.5"), "4": plan(0.77, "blocks.4"), "8": plan(0.8, "blocks.4")},
     "seconds": {
-        "one process, M = 1": [1.2, 1.4, 1.2], "one process, M = 8": [1.3, 1.5, 1.3],
-        "blocks.3": [1.0, 1.4, 1.0], "blocks.4": [0.8, 1.4, 0.8], "head": [0.8, 0.7, 0.8],
+        "one process, M = 1": [1.2, 1.4, 1.2], "blocks.3, M = 4": [1.0, 1.4, 1.0],
+        "blocks.4, M = 4": [0.8, 1.4, 0.8], "blocks.4, M = 8": [0.9, 0.7, 0.9],
+        "blocks.5, M = 2": [1.0, 1.0, 1.0],
     },
 }  # fmt: skip
 
@@ -24,14 +31,22 @@ def test_figures_are_medians_of_rounds_and_of_ratios_within_them():
     assert found["behind best"] == pytest.approx(0.0)
     assert found["error"] == pytest.approx(0.77 / 0.8 - 1)
     page = study.markdown({"gpt": ROW}).splitlines()
-    assert page[2].startswith("| `gpt` | 1200 ms | 1000 ms | 800 ms | `blocks.4` | 800 ms |")
+    assert page[2].startswith("| `gpt` | 16 | 4 | 1200 ms | 1000 ms | 800 ms | `blocks.4` | 800 ms")
     assert page[-1].startswith("Over an even split, uneven models, geometric mean: 1.25.")
 
 
+def test_another_number_of_microbatches_may_have_been_faster():
+    seconds = ROW["seconds"] | {"blocks.4, M = 8": [0.4, 0.7, 0.4]}
+    found = study.figures(ROW | {"seconds": seconds}, "gpt")
+    assert found["best"] == 0.4
+    assert found["behind best"] == pytest.approx(1.0)
+
+
 def test_a_plan_of_one_stage_is_one_process():
-    found = study.figures(ROW | {"plan": []}, "gpt")
+    found = study.figures(ROW | {"plans": {"2": plan(1.15)}, "seconds": ROW["seconds"]
+        | {"blocks.3, M = 2": [2.0, 2.0, 2.0]}}, "gpt")  # fmt: skip
     assert found["plan"] == found["alone"]
-    assert found["predicted"] == 1.2
+    assert found["predicted"] == 1.15
 
 
 def test_tables_of_a_gpu():
@@ -48,14 +63,39 @@ def test_tables_of_a_gpu():
 
 
 def test_a_table_of_device_maps():
-    own = {"step_time": 0.05, "moved": 2**20, "fits": True}
-    theirs = {"step_time": 0.1, "moved": 0, "fits": False}
-    rows = [
-        {"model": "gpt", "limit": "both", "placeto": own, "accelerate": theirs},
-        {"model": "gpt", "limit": "none", "placeto": own, "accelerate": None},
-    ]
+    own = {"step_time": 0.05, "loaded": 2**20, "fits": True}
+    theirs = {"step_time": 0.1, "loaded": 0, "fits": False}
+    rows = [{"model": "gpt", "limit": "both", "placeto": own, "accelerate": theirs}]
     rows.append(rows[0] | {"accelerate": theirs | {"fits": True}})
-    first, second, third = device_maps.markdown(rows).splitlines()[2:]
+    ran = {
+        "model": "gpt", "weights": 2**30, "loaded": 2**29,
+        "predicted": {"memory": 0.1, "disk": 0.6},
+        "seconds": {"memory": [0.2, 0.3, 0.1], "disk": [0.7, 0.5, 0.9]},
+    }  # fmt: skip
+    first, second, *_, last = device_maps.markdown(rows, [ran]).splitlines()[2:]
     assert first == "| `gpt` | both | 50 ms | 1 MiB | 100 ms, does not fit | 0 B |  |"
-    assert "uses the disk" in second
-    assert third == "| `gpt` | both | 50 ms | 1 MiB | 100 ms | 0 B | 0.50 |"
+    assert second == "| `gpt` | both | 50 ms | 1 MiB | 100 ms | 0 B | 0.50 |"
+    assert last == "| `gpt` | 1 GiB | 512 MiB | 100 ms | 200 ms | 600 ms | 700 ms |"
+
+
+def test_what_a_map_takes_of_the_main_device():
+    module = ["a", "b", "a", "b"]
+    chain = ComputationGraph(
+        name="chain", op_names=["a.w", "b.w", "a/mm", "b/mm"],
+        op_types=["parameter", "parameter", "mm", "mm"],
+        op_seconds={"a100": np.array([0, 0, 1.0, 1.0]), "p100": np.array([0, 0, 3.0, 3.0])},
+        tensor_producer=np.array([0, 1, 2]), tensor_bytes=np.array([0, 0, 7]),
+        edge_tensor=np.array([0, 1, 2]), edge_consumer=np.array([2, 3, 3]),
+        param_bytes=np.array([600, 300, 0, 0]),
+        meta={"pytorch": {"modules": module, "states": {"a.w": ["a.w"], "b.w": ["b.w"]}}},
+    )  # fmt: skip
+    cluster = device_maps.box((1000, 10, 2000, 2000))
+    found = device_maps.row(chain, cluster, np.array([2, 0, 2, 0]))
+    assert found["loaded"] == 600
+    assert found["step_time"] == pytest.approx(2, abs=1e-4)
+    # The weights of b, those of a while it is computed, and what it makes.
+    assert found["peak"][0] == 300 + 600 + 7
+    assert found["fits"]
+    assert not device_maps.row(
+        chain, device_maps.box((900, 10, 2000, 2000)), np.array([2, 0, 2, 0])
+    )["fits"]

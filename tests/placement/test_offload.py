@@ -8,7 +8,7 @@ import pytest
 import placeto
 from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem, PlacetoError
 from placeto.graph import BACKWARD
-from placeto.placement.offload import main_device, stores, with_stores
+from placeto.placement.offload import main_device, main_memory, stores, with_stores
 from placeto.placers.device_maps import place_modules
 
 GPUS = Device("cuda:0", "fast", 1000), Device("cuda:1", "slow", 1000)
@@ -58,7 +58,7 @@ def step_time(graph: ComputationGraph, cluster: Cluster, device: dict[str, str])
 
 
 def test_what_is_stored_is_computed_on_the_first_gpu_once_its_weights_are_there():
-    graph, cluster = with_stores(CHAIN, box(*GPUS, CPU), used=True)
+    graph, cluster = with_stores(CHAIN, box(*GPUS, CPU), twice=1.0)
     of_cpu = graph.op_seconds["cpu of cuda:0"]
     # 30 bytes a second from the CPU to the first GPU, and half a second each.
     assert of_cpu.tolist() == [0, 0, 1 + 2.5, 2 + 10.5, 3, 4 + 2.5]
@@ -72,7 +72,7 @@ def test_what_is_stored_is_computed_on_the_first_gpu_once_its_weights_are_there(
 
 def test_a_tensor_of_what_is_stored_comes_from_the_main_device():
     given = box(*GPUS, CPU, DISK)
-    _, cluster = with_stores(CHAIN, given, used=True)
+    _, cluster = with_stores(CHAIN, given, twice=1.0)
     between, before = cluster.channel_between, given.channel_between
     for store in (2, 3):
         for one, other, like in ((store, 1, (0, 1)), (1, store, (1, 0))):
@@ -83,18 +83,32 @@ def test_a_tensor_of_what_is_stored_comes_from_the_main_device():
 
 
 def test_all_that_a_step_makes_is_on_the_main_device_beside_the_largest_module():
-    _, cluster = with_stores(CHAIN, box(*GPUS, CPU), used=True)
+    _, cluster = with_stores(CHAIN, box(*GPUS, CPU), twice=1.0)
     # Two tensors of 12 bytes are alive at once.
     assert cluster.devices[0].memory_bytes == 1000 - 24 - 300
     assert cluster.devices[1:2] == GPUS[1:]
-    graph, cluster = with_stores(CHAIN, box(*GPUS, CPU), used=False)
+    for twice, kept in ((0.5, 12), (0.0, 0)):
+        _, cluster = with_stores(CHAIN, box(*GPUS, CPU), twice)
+        assert cluster.devices[0].memory_bytes == 1000 - kept - 300
+    graph, cluster = with_stores(CHAIN, box(*GPUS, CPU), twice=None)
     assert cluster.devices[0].memory_bytes == 1000
     assert np.isinf(graph.op_seconds["cpu of cuda:0"]).all()
 
 
+@pytest.mark.parametrize(
+    ("at_hand", "memory"),
+    [(("a/op", "c/op"), 60 + 24 + 300), (("b/op",), 300 + 24 + 60), ((), 24 + 300)],
+)
+def test_what_the_main_device_has_at_most(at_hand, memory):
+    problem = PlacementProblem(*with_stores(CHAIN, box(*GPUS, CPU), twice=0.0))
+    devices = np.full(problem.num_groups, 2)
+    devices[[problem.op_group[CHAIN.op_names.index(op)] for op in at_hand]] = 0
+    assert main_memory(problem, devices) == memory
+
+
 def test_a_training_step_stores_nothing():
     phase = np.array([0, 0, 0, 0, 0, BACKWARD])
-    graph, _ = with_stores(replace(CHAIN, phase=phase), box(*GPUS, CPU), used=True)
+    graph, _ = with_stores(replace(CHAIN, phase=phase), box(*GPUS, CPU), twice=1.0)
     assert np.isinf(graph.op_seconds["cpu of cuda:0"]).all()
 
 
@@ -102,7 +116,7 @@ def test_the_cpu_computes_where_there_is_no_gpu():
     assert main_device(box(CPU, DISK)) == 0
     assert stores(box(CPU, DISK)) == (1,)
     assert stores(box(*GPUS, CPU, DISK)) == (2, 3)
-    assert with_stores(CHAIN, box(*GPUS), used=True) == (CHAIN, box(*GPUS))
+    assert with_stores(CHAIN, box(*GPUS), twice=1.0) == (CHAIN, box(*GPUS))
     with pytest.raises(PlacetoError, match="the disk is its only device"):
         main_device(box(DISK))
 
