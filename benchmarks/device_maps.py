@@ -119,7 +119,7 @@ def row(graph: ComputationGraph, cluster: Cluster, devices: Ints) -> dict[str, A
 
 
 def executed(net: str, folder: Path) -> dict[str, Any]:
-    """A model on this machine's CPU, whose memory has room for two thirds of it, and its disk."""
+    """A model on this machine's CPU, with memory for its weights and nothing else, and its disk."""
     source = parse_source(f"benchmarks.torch_pipelines.nets:{EXECUTED[net]}&inference=true")
     found = calibrate_torch(
         trace_module(source, silent), detect_cluster("box", disk=folder), silent
