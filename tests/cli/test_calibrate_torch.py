@@ -90,6 +90,7 @@ def test_a_disk_is_kept_and_holds_what_does_not_fit(placeto, two, monkeypatch):
     found = placeto(*place, "--cluster", "small.yaml").document
     assert set(json.loads(Path("map.json").read_text()).values()) == {"cpu", "disk"}
     assert found["feasible"]
+    assert found["infeasibility"] is None  # which it is without the disk
     assert found["step_time"] > everything["step_time"]
 
 
