@@ -40,7 +40,7 @@ from placeto.models.agents import find_agent
 from placeto.models.stored import read_policy
 from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
-from placeto.placement.offload import with_stores
+from placeto.placement.offload import stores, with_stores
 from placeto.placement.pipeline_plan import PipelinePlan, PipelineSchedule
 from placeto.placement.placed_graph import ORDERED, UNORDERED
 from placeto.placers import place
@@ -176,6 +176,13 @@ def run(arguments: Place) -> int:
         given = graph, cluster
         if device_map is not None:
             check_device_map(*given)
+            if output is not None and (holding := stores(cluster)):
+                names = ", ".join(cluster.devices[number].name for number in holding)
+                raise PlacetoError(
+                    f"--output {output}: in a device map {names} of cluster {cluster.name!r} "
+                    "compute nothing, and a placement file would be read as if they did; leave out "
+                    "either"
+                )
             given = with_stores(*given, twice=None)
         problem = arguments.problem(*given)
     takes_time = (np.isfinite(problem.op_seconds) & (problem.op_seconds > 0)).any()

@@ -90,6 +90,11 @@ def test_a_disk_is_kept_and_holds_what_does_not_fit(placeto, two, monkeypatch):
     found = placeto(*place, "--cluster", "small.yaml").document
     assert set(json.loads(Path("map.json").read_text()).values()) == {"cpu", "disk"}
     assert found["feasible"]
+    refused = placeto(*place, "--cluster", "small.yaml", "-o", "placement.json")
+    assert (
+        "in a device map disk of cluster 'my-box-calibrated' compute nothing" in refused.complaint
+    )
+    assert not Path("placement.json").exists()
     assert found["infeasibility"] is None  # which it is without the disk
     assert found["step_time"] > everything["step_time"]
 
