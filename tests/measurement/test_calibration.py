@@ -123,6 +123,20 @@ def test_the_figures_of_the_devices_are_found(calibration):
         assert check["predicted"] == pytest.approx(check["again"], rel=0.01)
 
 
+def test_microbatches_run_as_in_a_pipeline(calibration, monkeypatch, runnable):
+    orders = []
+
+    def seen(runtime, placed, effort, traces=0):
+        orders.extend(problem.order for problem, *_ in placed)
+        return at_once_on_truth(runtime, placed, effort, traces)
+
+    monkeypatch.setattr(Runtime, "at_once", seen)
+    pipelined = replace(GRAPH, name="pipelined", microbatch=np.array([-1, *[0] * 10, *[1] * 9]))
+    graphs = [(GRAPH, runnable), (pipelined, runnable)]
+    calibrate(WORKERS, graphs, Effort(1, 5), 2, lambda line: None, keep_channels=True)
+    assert orders == ["fifo", "fifo", "gpipe", "gpipe"]
+
+
 def test_graphs_that_cannot_run_in_turn_count_as_they_ran_alone(calibration, monkeypatch, runnable):
     said = []
     monkeypatch.setattr(Runtime, "in_turn", lambda runtime, placed, effort, **rest: (

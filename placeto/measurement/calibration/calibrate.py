@@ -96,6 +96,9 @@ def calibrate(
     all of them, and placers may go on treating them alike. Give devices that differ different
     kinds. The columns of kind `cpu` of a cluster `local-2` are called `local-2-cpu`.
 
+    Microbatches run one after the other, as they do in a pipeline: first come, first served, a
+    device runs an op of all of them in a row, and finds its parameters in the cache.
+
     Op times are those beside other devices that run the same; how much faster ops are on a device
     that computes alone is said in the graph's meta, see `PlacementProblem.alone`.
 
@@ -124,8 +127,12 @@ def calibrate(
             cannot be run.
     """
     problems = [
-        PlacementProblem(_known_kinds(graph, cluster), cluster, "none") for graph, _ in graphs
-    ]
+        PlacementProblem(
+            _known_kinds(graph, cluster), cluster, "none",
+            order="gpipe" if graph.num_microbatches > 1 else "fifo",
+        )
+        for graph, _ in graphs
+    ]  # fmt: skip
     device_names = [device.name for device in cluster.devices]
     device_kinds = [device.kind for device in cluster.devices]
     with tempfile.TemporaryDirectory() as folder, Runtime(cluster) as runtime:
