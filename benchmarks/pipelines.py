@@ -40,28 +40,30 @@ EFFORT = Effort(warm_up=1, steps=10, deadline_seconds=900, patience_seconds=1.0)
 
 @dataclass(frozen=True)
 class Pipelines:
-    """What is measured: sources by name, microbatches, seconds of a search, runs of the loop."""
+    """What is measured: sources by name, microbatches, seconds of a search, and the loop's."""
 
     sources: dict[str, str]
     microbatches: tuple[int, ...]
     seconds: float
-    runs: int
+    loop_seconds: float  # of search, all rounds together
+    runs: int  # of the loop
 
 
 FULL = Pipelines(
     {
         "resnet50": "keras:ResNet50?image=64&classes=100&batch=16",
-        "vgg16": "keras:VGG16?image=48&classes=100&batch=16",
-        "inception_v3": "keras:InceptionV3?image=96&classes=100&batch=16",
+        "vgg16": "keras:VGG16?image=48&classes=100&batch=32",
+        "inception_v3": "keras:InceptionV3?image=96&classes=100&batch=32",
         "mobilenet_v2": "keras:MobileNetV2?image=96&classes=100&batch=32",
         "encoder": "benchmarks.models:encoder?batch=16",
-        "language": "benchmarks.models:language?batch=64",
+        "language": "benchmarks.models:language?batch=256",
     },
     (1, 2, 4, 8),
     seconds=10.0,
+    loop_seconds=30.0,
     runs=8,
 )
-QUICK = Pipelines({"encoder": "benchmarks.models:encoder?depth=2&batch=8"}, (1, 4), 2.0, 4)
+QUICK = Pipelines({"encoder": "benchmarks.models:encoder?depth=2&batch=8"}, (1, 4), 2.0, 4.0, 4)
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ class Step:
         """What search and runs end with, run once more in turn with single workers."""
         case = self.cases[count]
         problem = ordered(case.problem)
-        found = place_measured(problem, runtime, case.runnable, AUTO, self.plan.seconds,
+        found = place_measured(problem, runtime, case.runnable, AUTO, self.plan.loop_seconds,
                                runs=self.plan.runs)  # fmt: skip
         devices = found.placement.devices
         placed = [self._single(single, number) for number in range(2)]
@@ -285,8 +287,8 @@ def main() -> None:
     for step in steps(plan, folder, wanted.models or plan.sources):
         with Runtime(next(iter(step.cases.values())).problem.cluster) as runtime:
             models[step.name] = step.measure(runtime)
-    settings = {"effort": asdict(EFFORT), "seconds": plan.seconds, "runs": plan.runs}
-    document = {"machine": machine(), **settings, "sources": plan.sources, "models": models}
+    settings = {name: value for name, value in asdict(plan).items() if name != "microbatches"}
+    document = {"machine": machine(), "effort": asdict(EFFORT), **settings, "models": models}
     save("pipelines", document, markdown(models), folder if wanted.quick else RESULTS)
 
 

@@ -78,7 +78,8 @@ def test_what_transfers_cost_is_measured_with_the_first_model(tmp_path, monkeypa
             return name, grouping
 
     monkeypatch.setattr(pipelines, "Study", Prepared)
-    plan = pipelines.Pipelines({"a": "keras:A?batch=8", "b": "keras:B?batch=8"}, (1, 4), 1.0, 1)
+    sources = {"a": "keras:A?batch=8", "b": "keras:B?batch=8"}
+    plan = pipelines.Pipelines(sources, (1, 4), 1.0, 2.0, 1)
     one, other = pipelines.steps(plan, tmp_path, ("a", "b"))
     assert made[0].sources == {
         f"a_{count}": f"keras:A?batch=8&microbatches={count}" for count in (1, 4)
