@@ -51,7 +51,7 @@ class Pipelines:
 
 FULL = Pipelines(
     {
-        "resnet50": "keras:ResNet50?image=64&classes=100&batch=16",
+        "resnet50": "keras:ResNet50?image=64&classes=100&batch=64",
         "vgg16": "keras:VGG16?image=48&classes=100&batch=32",
         "inception_v3": "keras:InceptionV3?image=96&classes=100&batch=32",
         "mobilenet_v2": "keras:MobileNetV2?image=96&classes=100&batch=32",
