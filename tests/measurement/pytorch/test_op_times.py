@@ -23,7 +23,7 @@ def traced(text):
 def test_ops_add_up_to_pytorchs_own_step():
     step = traced("deep?batch=64&microbatches=4&loss=mse&optimizer=adam")
     threads = torch.get_num_threads()
-    found = time_ops(step, "cpu", passes=3)
+    (found,) = time_ops([step], "cpu", passes=3)
     assert torch.get_num_threads() == threads
     ops = step.listed.ops
     assert found.measured.all()
@@ -49,7 +49,7 @@ def test_ops_add_up_to_pytorchs_own_step():
 @pytest.mark.parametrize("text", ["language?layers=1", "convolutions", "language?inference=true"])
 def test_modules_of_all_kinds_run(text):
     step = traced(text)
-    found = time_ops(step, "cpu", passes=1)
+    (found,) = time_ops([step], "cpu", passes=1)
     assert found.measured.all()
     assert found.step_seconds > 0
     assert (found.adding == 0).all()
