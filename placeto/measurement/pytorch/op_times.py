@@ -43,8 +43,8 @@ class OpTimes:
             bytes as the others do.
         adding: (num_ops,) of a parameter, seconds to add a microbatch's gradient to the sum so far.
         op_overhead: seconds that each op takes besides.
-        passes: (num_passes, 2) seconds of a microbatch forward and backward as PyTorch runs it, and
-            of its ops one after the other.
+        passes: (num_passes, 2) seconds of a microbatch forward and backward as PyTorch runs it, in
+            the mean of a round, and of its ops one after the other.
         step_seconds: of a whole step, all microbatches and the optimizer, as PyTorch runs it while
             no other process computes.
         alone: by what factor a microbatch is faster then than beside the others.
@@ -76,14 +76,15 @@ def time_ops(
 
     Processes that share a CPU slow each other down, as they share its memory. In a pipeline all of
     them compute: ops are timed while others do the same. As a machine is not as fast at one time as
-    at another, all steps have a pass in each of several rounds, and one while the others rest.
+    at another, all steps have passes in each of several rounds, and as many while the others rest.
+    Of an op the median counts, of all together the mean of passes, which is what a step adds up.
 
     Args:
         traced: the steps; all of their modules are in the device's memory at once.
         device: as PyTorch calls it.
         threads: of the CPU, in each process.
         others: how many other processes train the first module meanwhile.
-        passes: how many count, by default `PASSES`; medians are taken.
+        passes: how many rounds count, by default `PASSES`.
 
     Raises:
         PlacetoError: the user's code raises something, or there is not enough memory.
@@ -172,6 +173,13 @@ def _others(traced: Traced, threads: int, count: int) -> Iterator[_Others]:
             child.close()
 
 
+def _trimmed_mean(samples: Sequence[Sequence[float]]) -> float:
+    """The mean but for a tenth at either end: an interruption is no part of what a pass takes."""
+    every = np.sort(np.ravel(samples))
+    cut = -(-len(every) // 10) if len(every) > 2 else 0
+    return float(every[cut : len(every) - cut].mean())
+
+
 def _parted(seconds: float, sizes: Floats) -> Floats:
     """(n,) what each of some sizes has of a time."""
     return seconds * sizes / max(float(sizes.sum()), 1.0)
@@ -204,19 +212,21 @@ class _Step:
         make = OPTIMIZERS[traced.options["optimizer"]]
         self.optimizer = make(self.parameters) if self.training else None
         # Of each round that counts: a microbatch alone and beside others, and its ops; whole steps.
-        self.alone: list[float] = []
-        self.beside: list[float] = []
+        self.alone: list[list[float]] = []
+        self.beside: list[list[float]] = []
         self.ops: list[dict[str, float]] = []
         self.steps: list[float] = []
 
     def take_turn(self, number: int, beside: _Others) -> None:
-        """A pass alone, one beside others that compute, and one op by op, of a round."""
+        """Passes of a round: alone, beside others that compute, and op by op."""
+        repeats = max(self.traced.call.microbatches // 2, 1)  # a step has as many, which add up
         with running(self.traced.source):
-            alone = self.backward()
+            self.backward()  # what ran before had the caches
+            alone = [self.backward() for _ in range(repeats)]
             if number % 2:
                 self.steps.append(self.whole())
             beside.go_on()
-            found = self.backward(), self.each()
+            found = [self.backward() for _ in range(repeats)], self.each()
             beside.rest()
         if number >= WARM_UP:
             self.alone.append(alone)
@@ -227,7 +237,8 @@ class _Step:
         """What the rounds come to, with others that compute or without."""
         with running(self.traced.source):
             update, adding = self.updating(passes), self.adding(passes)
-        turns = np.array([self.beside, [sum(each.values()) for each in self.ops]]).T
+        sums = [sum(each.values()) for each in self.ops]
+        turns = np.stack([np.mean(self.beside, axis=1), sums], axis=1)
         longer = float(np.median(turns[:, 0] / turns[:, 1]))
         on_gpu = self.device.type != "cpu" and longer > 1
         seconds, missing = _op_seconds(self.traced, self.ops, self.interpreter.missing)
@@ -235,14 +246,16 @@ class _Step:
         if on_gpu:
             overhead = float(np.median(turns[:, 0] - turns[:, 1])) / np.count_nonzero(seconds)
         else:
-            # Medians leave out what slows down now one op and now another.
-            seconds *= float(np.median(turns[:, 0])) / seconds[~missing].sum()
+            # Medians leave out what slows down now one op and now another; a step has all of it.
+            seconds *= _trimmed_mean(self.beside) / seconds[~missing].sum()
         ops = self.traced.listed.ops
         updated = np.array([op.moved_bytes * (op.phase == UPDATE) for op in ops])
         summed = np.array([float(op.param_bytes * (op.phase == PARAMETER)) for op in ops])
         seconds += _parted(update, updated)
         step = float(np.median(self.steps[1:] or self.steps))
-        alone = float(np.median(np.array(self.alone) / self.beside)) if others else 1.0
+        alone = 1.0
+        if others:  # which make nothing faster; what is above 1 is the machine's
+            alone = min(_trimmed_mean(self.alone) / _trimmed_mean(self.beside), 1.0)
         return OpTimes(seconds, ~missing, _parted(adding, summed), overhead, turns, step, alone)
 
     def backward(self) -> float:
