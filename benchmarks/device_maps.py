@@ -122,9 +122,9 @@ def executed(net: str, folder: Path) -> dict[str, Any]:
     """A model on this machine's CPU, with memory for its weights and nothing else, and its disk."""
     source = parse_source(f"benchmarks.torch_pipelines.nets:{EXECUTED[net]}&inference=true")
     found = calibrate_torch(
-        trace_module(source, silent), detect_cluster("box", disk=folder), silent
+        [trace_module(source, silent)], detect_cluster("box", disk=folder), silent
     )
-    graph, cluster = found.graph, found.cluster
+    (graph,), cluster = found.graphs, found.cluster
     weights = int(graph.param_bytes.sum())
     room = replace(cluster.devices[0], memory_bytes=weights)
     small = replace(cluster, devices=(room, *cluster.devices[1:]))

@@ -46,7 +46,7 @@ def costs(text: str, device: str) -> dict[str, Any]:
     """Seconds of a source's ops on a device and by the roofline, and of its step."""
     traced = trace_module(parse_source(text), lambda line: None)
     graph, _ = graph_of(traced)
-    found = time_ops(traced, device)
+    (found,) = time_ops([traced], device)
     kind = kind_of(torch.cuda.get_device_name(device))
     if kind not in graph.op_seconds:
         raise SystemExit(f"benchmarks.torch_gpu: no data sheet of {kind!r} is known here")
@@ -154,7 +154,9 @@ def measured(quick: bool) -> dict[str, Any]:
             },
         }
     traced = trace_module(parse_source(NETS + SOURCES[net] + VARIANTS[2]), lambda line: None)
-    calibration = calibrate_torch(traced, box, lambda line: print(line, file=sys.stderr), "cuda:0")
+    calibration = calibrate_torch(
+        [traced], box, lambda line: print(line, file=sys.stderr), "cuda:0"
+    )
     channels = [
         [each.name, before.bandwidth, each.bandwidth, each.latency_seconds]
         for each, before in zip(calibration.cluster.channels, box.channels, strict=True)

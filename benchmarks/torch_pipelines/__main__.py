@@ -1,12 +1,13 @@
 """Plans of PyTorch pipelines, executed: `python -m benchmarks.torch_pipelines`.
 
-Six models, two processes on the CPU, a core and a thread each, connected by `gloo`. With 2, 4 and 8
-microbatches, `placeto calibrate --torch` measures a model's ops and the transfers, and by that a
-plan is made; the one that is predicted to be fastest counts. Every split into two stages, of as
-many microbatches, then runs in turn with all others, with the other plans, and with one process, a
-step of each; and once more, for longer, the fastest few, the plans, the split with as many layers
-in each stage, and what was best for one process. It takes an hour, and goes on where it was
-stopped. Writes `results/torch_pipelines.json` and `.md`; `--quick` runs one model and a few rounds.
+Six models, two processes on the CPU, a core and a thread each, connected by `gloo`. `placeto
+calibrate --torch` measures a model's ops, with 2, 4 and 8 microbatches in turn, and the transfers.
+By that plans are made; the one that is predicted to be fastest counts. Every split into two stages,
+of as many microbatches, then runs in turn with all others, with the other plans, and with one
+process, a step of each; and once more, for longer, the fastest few, the plans, the split with as
+many layers in each stage, and what was best for one process. It takes an hour, and goes on where it
+was stopped. Writes `results/torch_pipelines.json` and `.md`; `--quick` runs one model and a few
+rounds.
 """
 
 import json
@@ -24,7 +25,7 @@ from placeto import PlacementProblem, load_cluster, load_graph, plan_pipeline, s
 from placeto.measurement.calibration.machine import machine
 from placeto.measurement.pytorch.detect import detect_cluster
 from placeto.placement.pipeline_plan import stage_units
-from placeto.simulation import step_times
+from placeto.simulation.stages import run_stages, stages_of
 from placeto.support.errors import PlacetoError
 from placeto.support.files import read_json, write_json
 
@@ -40,20 +41,27 @@ ENVIRONMENT = {
 }  # fmt: skip
 
 
+def calibrated(net: str, folder: Path) -> None:
+    """Calibrates a model with each number of microbatches."""
+    source = f"benchmarks.torch_pipelines.nets:{net}?loss=crossentropy&microbatches="
+    sources = [part for count in MICROBATCHES for part in ("--torch", f"{source}{count}")]
+    box, own = folder / "box.yaml", folder / net
+    python("-m", "placeto", "calibrate", *sources, "--cluster", str(box), "-o", str(own))
+
+
 def planned(net: str, count: int, folder: Path) -> dict[str, Any]:
-    """Calibrates a model of so many microbatches and plans it, with what splits shall take."""
-    source = f"benchmarks.torch_pipelines.nets:{net}?microbatches={count}&loss=crossentropy"
-    box, own = folder / "box.yaml", folder / net / str(count)
-    own.mkdir(parents=True, exist_ok=True)
-    python("-m", "placeto", "calibrate", "--torch", source, "--cluster", str(box), "-o", str(own))
-    cluster, graph = load_cluster(own / "box-calibrated.yaml"), load_graph(own / f"{net}.json.gz")
+    """Plans a model of so many microbatches, with what splits shall take."""
+    own = folder / net
+    graph = load_graph(own / f"{net}-{count}.json.gz")
+    cluster = load_cluster(own / "box-calibrated.yaml")
     plan, _ = plan_pipeline(graph, cluster)
-    plan.save(own / "plan.json")
+    plan.save(own / f"plan-{count}.json")
     units = stage_units(graph)
     problem = PlacementProblem(graph, cluster, units.of_op, order=plan.schedule)
-    cuts = 1 + np.arange(len(units.starts))[:, None]
-    many = (np.arange(len(units.starts) + 1)[None] >= cuts).astype(np.int64)
-    predicted = dict(zip(units.starts, step_times(problem, many).tolist(), strict=True))
+    predicted = {}
+    for cut, start in enumerate(units.starts, 1):
+        devices = (np.arange(problem.num_groups) >= cut).astype(np.int64)
+        predicted[start] = run_stages(stages_of(problem, devices), plan.schedule).seconds
     return {
         "schedule": plan.schedule, "plan": list(plan.split_points), "batch": graph.batch,
         "step": plan.step_time, "single": plan.single_device_step_time, "predicted": predicted,
@@ -63,6 +71,7 @@ def planned(net: str, count: int, folder: Path) -> dict[str, Any]:
 
 def measure(net: str, folder: Path, rounds: int, more: int) -> dict[str, Any]:
     """Calibrates a model and plans it, and runs all of its splits."""
+    calibrated(net, folder)
     plans = {str(count): planned(net, count, folder) for count in MICROBATCHES}
     count = chosen(plans)
     every = {split_name(point, count): (point, count) for point in plans[count]["predicted"]}
@@ -98,7 +107,7 @@ def run(
     """Seconds of each round's step, of one process and of each split, by name."""
     given, output = folder / f"{net}-settings.json", folder / f"{net}-seconds.json"
     points = {
-        name: [point, str(folder / net / count / "plan.json")]
+        name: [point, str(folder / net / f"plan-{count}.json")]
         for name, (point, count) in splits.items()
     }
     write_json(given, {

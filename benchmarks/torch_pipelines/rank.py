@@ -88,7 +88,8 @@ def staged(
     schedule = split.schedule(stage, plan.microbatches, loss_fn=loss_of)
     parameters = list(stage.submod.parameters())
     optimizer = torch.optim.SGD(parameters, lr=1e-4, momentum=0.9) if parameters else None
-    step = partial(schedule.step, inputs) if rank == 0 else partial(schedule.step, target=wanted)
+    given = partial(split.step, schedule)
+    step = partial(given, inputs) if rank == 0 else partial(given, target=wanted)
 
     def whole() -> None:
         step()

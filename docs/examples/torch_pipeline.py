@@ -60,7 +60,7 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         inputs = (examples,) if rank == 0 else ()
         last = {"target": target, "losses": losses} if rank == processes - 1 else {}
-        schedule.step(*inputs, **last)
+        split.step(schedule, *inputs, **last)
         if wanted.check and step == 0:
             for name, each in parameters:
                 torch.testing.assert_close(

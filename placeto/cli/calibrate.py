@@ -1,5 +1,6 @@
 """`placeto calibrate`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from placeto.cli.arguments import Json, RealCluster
 from placeto.cli.output import check_outputs, note, print_result, progress
 from placeto.cli.sources import extracting, torch_source
 from placeto.cluster import load_cluster, save_cluster
+from placeto.extraction.source import Source
 from placeto.graph import load_graph, save_graph
 from placeto.measurement import Effort, find_runnable
 from placeto.measurement.calibration import (
@@ -36,7 +38,8 @@ class Calibrate:
 
     Attributes:
         graph: A bundled graph (see `placeto list`) or a graph file; can be given several times.
-        torch: A PyTorch module in a graph's place, such as net.py:make?batch=16&microbatches=8; the
+        torch: A PyTorch module in a graph's place, such as net.py:make?batch=16&microbatches=8; can
+            be given several times, say with other microbatches: then all of them run in turn. The
             cluster is by default what `placeto detect` finds.
         device: Of --torch, the only device whose op times are measured, such as cuda:0; by default
             the first of each kind.
@@ -51,7 +54,7 @@ class Calibrate:
     """
 
     cluster: RealCluster | None = None
-    torch: Annotated[str | None, arg(metavar="FILE.py:FUNCTION")] = None
+    torch: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="FILE.py:FUNCTION")]]
     device: str | None = None
     threads: int | None = None
     graph: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="GRAPH")]]
@@ -66,8 +69,8 @@ class Calibrate:
 
 def run(arguments: Calibrate) -> int:
     """Measures, writes the files, and prints what was found."""
-    if arguments.torch is not None:
-        return _torch(arguments, arguments.torch)
+    if arguments.torch:
+        return _torch(arguments)
     for option, value in {"--device": arguments.device, "--threads": arguments.threads}.items():
         if value is not None:
             raise PlacetoError(f"calibrate: {option} goes with --torch FILE.py:FUNCTION")
@@ -139,13 +142,13 @@ def run(arguments: Calibrate) -> int:
     return 0
 
 
-def _torch(arguments: Calibrate, text: str) -> int:
-    """Measures a PyTorch module's ops, and transfers between the devices that it may be on."""
+def _torch(arguments: Calibrate) -> int:
+    """Measures PyTorch modules' ops, and transfers between the devices that they may be on."""
     if arguments.graph:
         raise PlacetoError("calibrate: --torch goes without --graph: it makes the graph")
     if arguments.threads is not None and arguments.threads < 1:
         raise PlacetoError(f"threads is {arguments.threads}, expected a number from 1")
-    source, folder = torch_source(text), Path(arguments.output)
+    sources, folder = [torch_source(text) for text in arguments.torch], Path(arguments.output)
     if folder.exists() and not folder.is_dir():
         raise PlacetoError(f"{folder}: cannot be written: not a folder")
     from placeto.extraction.pytorch.source import trace_module
@@ -156,11 +159,11 @@ def _torch(arguments: Calibrate, text: str) -> int:
         cluster = detect_cluster("detected")
     else:
         cluster = load_cluster(arguments.cluster)
-    names = file_names(calibrated_name(cluster), [source.target])
+    names = file_names(calibrated_name(cluster), _torch_names(sources))
     check_outputs(*(str(folder / name) for name in (names if folder.is_dir() else [""])))
     with extracting(f"calibrating {cluster.name}", interval_seconds=0) as report:
         found = calibrate_torch(
-            trace_module(source, report),
+            [trace_module(source, report) for source in sources],
             cluster,
             report,
             arguments.device,
@@ -172,13 +175,14 @@ def _torch(arguments: Calibrate, text: str) -> int:
     except OSError as error:
         raise PlacetoError(f"{folder}: cannot be written: {error.strerror}") from error
     paths = [folder / name for name in names]
-    save_graph(found.graph, paths[1])
+    for graph, path in zip(found.graphs, paths[1:], strict=True):
+        save_graph(graph, path)
     save_cluster(found.cluster, paths[0])
     document = {
         "cluster": found.cluster.name,
         "source": found.cluster.source,
         "channels": channel_rows(found.cluster, found.errors),
-        "graph": found.graph.name,
+        "graphs": [graph.name for graph in found.graphs],
         "checks": [asdict(check) for check in found.checks],
         "files": [str(path) for path in paths],
     }
@@ -190,5 +194,27 @@ def _torch(arguments: Calibrate, text: str) -> int:
                 f"warning: there is no kernel on {check.device} for {which}: these ops take as "
                 "long by their bytes as the others do"
             )
-    note(f"the cluster is in {paths[0]}, the graph is in {paths[1]}")
+    what, graphs = "graphs are" if paths[2:] else "the graph is", ", ".join(map(str, paths[1:]))
+    note(f"the cluster is in {paths[0]}, {what} in {graphs}")
     return 0
+
+
+def _torch_names(sources: Sequence[Source]) -> list[str]:
+    """What the graphs of modules are called in files: those of one function by microbatches.
+
+    Raises:
+        PlacetoError: two are alike in both.
+    """
+    names = [source.target for source in sources]
+    counts = [source.options.get("microbatches", "1") for source in sources]
+    found = [
+        f"{name}-{count}" if names.count(name) > 1 else name
+        for name, count in zip(names, counts, strict=True)
+    ]
+    for name, source in zip(found, sources, strict=True):
+        if found.count(name) > 1:
+            raise PlacetoError(
+                f"calibrate: {source.text}: another graph would be in {name}.json.gz, too; give "
+                "each function once with as many microbatches"
+            )
+    return found

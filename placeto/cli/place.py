@@ -41,7 +41,7 @@ from placeto.models.stored import read_policy
 from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
 from placeto.placement.offload import stores, with_stores
-from placeto.placement.pipeline_plan import PipelinePlan, PipelineSchedule
+from placeto.placement.pipeline_plan import PipelinePlan
 from placeto.placement.placed_graph import ORDERED, UNORDERED
 from placeto.placers import place
 from placeto.placers.device_maps import place_modules
@@ -65,6 +65,7 @@ from placeto.reports.tables import candidates_table, device_table, placement_tab
 from placeto.reports.uncertainty import knows_ends, loses_if_a_tenth_off, may_cost_ends
 from placeto.simulation import simulate
 from placeto.simulation.simulate import compile_kernel
+from placeto.simulation.stages import PipelineSchedule
 from placeto.simulation.timeline import save_timeline
 from placeto.support.beside import compile_beside
 from placeto.support.errors import PlacetoError

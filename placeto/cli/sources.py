@@ -13,10 +13,10 @@ from placeto.extraction import Extraction
 from placeto.extraction.source import Source, parse_source
 from placeto.extraction.user_code import is_function, is_pytorch
 from placeto.graph import ComputationGraph
-from placeto.placement.pipeline_plan import PipelineSchedule
 from placeto.placers.microbatches import Tries, try_microbatches, try_pipelines
 from placeto.problem import PlacementProblem
 from placeto.reports.microbatches import tries_table, try_rows
+from placeto.simulation.stages import PipelineSchedule
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress
 from placeto.support.streams import redirected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,21 @@ class PipelineStages:
                 "module of these called more than once?"
             )
         return pipe
+
+    def step(self, schedule: Any, *args: Any, **kwargs: Any) -> None:
+        """Runs a step of a schedule, which does not collect what the last stage yields.
+
+        That is as large as the module's output for the whole batch, and would be kept and copied.
+        Versions of PyTorch that cannot leave it out do so all the same.
+
+        Args:
+            schedule: made of `schedule`, or one that PyTorch makes of another stage.
+            args: what its `step` takes.
+            kwargs: likewise.
+        """
+        if "return_outputs" in inspect.signature(schedule.step).parameters:
+            kwargs["return_outputs"] = False
+        schedule.step(*args, **kwargs)
 
     def stage_module(self, number: int, *args: Any, **kwargs: Any) -> nn.Module:
         """The module of one stage, for a `PipelineStage` made by hand.

@@ -29,6 +29,10 @@ class Parent:
         except (EOFError, ConnectionError):
             os._exit(0)  # TensorFlow has threads that an orderly end would wait for
 
+    def asks(self) -> bool:
+        """Whether there is an object to receive, or the parent has closed the pipe."""
+        return self._pipe.poll()
+
     def send(self, message: dict[str, Any], *data: bytes) -> None:
         """Sends an object, and bytes after it if there are any; ends the process likewise."""
         try:

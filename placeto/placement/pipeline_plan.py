@@ -13,8 +13,7 @@ import numpy as np
 from placeto.graph import BACKWARD, ComputationGraph
 from placeto.placement.module_devices import modules_meta, torch_devices
 from placeto.placement.placement import Placement
-from placeto.simulation import simulate
-from placeto.simulation.pipeline import bubble_share
+from placeto.simulation.stages import PipelineSchedule
 from placeto.support.arrays import Bools, Ints
 from placeto.support.documents import Document, read_document
 from placeto.support.errors import PlacetoError
@@ -22,8 +21,6 @@ from placeto.support.files import write_json
 
 FORMAT: Literal["placeto.pipeline"] = "placeto.pipeline"
 VERSION = 1
-
-PipelineSchedule = Literal["gpipe", "1f1b", "interleaved"]
 
 _GRADIENTS = "gradients/"
 
@@ -52,7 +49,7 @@ class PipelinePlan(Document, frozen=True, kw_only=True):
         split_points: paths of the modules that a stage begins with, but for the first stage's.
         stages: in the order in which a microbatch goes forward through them.
         stages_per_process: with `"interleaved"` more than one.
-        step_time: simulated seconds.
+        step_time: seconds, of passes as the schedule runs them, with simulated transfers.
         single_device_step_time: simulated seconds of the same microbatches on the best device that
             they fit on; None if they fit on none.
         peak_memory: simulated bytes of each stage's device.
@@ -168,7 +165,11 @@ def stage_units(graph: ComputationGraph) -> Units:
 
 
 def plan_of(
-    placement: Placement, schedule: PipelineSchedule, units: Units, single: float | None
+    placement: Placement,
+    schedule: PipelineSchedule,
+    units: Units,
+    single: float | None,
+    bubble: float,
 ) -> PipelinePlan:
     """The plan that a placement is whose groups are units, each stage on one device.
 
@@ -177,6 +178,7 @@ def plan_of(
         schedule: which the order of the placement's problem is.
         units: of its graph.
         single: seconds of the best single device; None if the step fits on none.
+        bubble: for which share of the step devices are free.
     """
     problem, devices = placement.problem, placement.devices
     graph, cluster = problem.graph, problem.cluster
@@ -187,7 +189,6 @@ def plan_of(
     names = torch_devices(cluster)
     used = devices[first].tolist()
     own = [cluster.devices[device].name for device in used]
-    found = simulate(problem, devices)
     return PipelinePlan(
         graph=graph.name,
         cluster=cluster.name,
@@ -198,13 +199,13 @@ def plan_of(
             Stage(_torch_name(names.get(name, name)), tuple(inside[number]))
             for number, name in enumerate(own)
         ),
-        step_time=found.step_time,
+        step_time=placement.step_time,
         single_device_step_time=single,
-        peak_memory=tuple(found.peak_memory[used].tolist()),
-        feasible=found.feasible,
-        bubble=bubble_share(problem, found),
+        peak_memory=tuple(placement.peak_memory[used].tolist()),
+        feasible=placement.feasible,
+        bubble=bubble,
         stages_per_process=len(used) // len(set(used)),
-        examples_per_second=None if graph.batch is None else graph.batch / found.step_time,
+        examples_per_second=None if graph.batch is None else graph.batch / placement.step_time,
     )
 
 

@@ -16,18 +16,10 @@ from placeto.heuristics.stages import Chain, device_orders
 from placeto.objective import overflow
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate_many
+from placeto.simulation.stages import interleaved_passes, run_stages, stages_of
 from placeto.support.arrays import Ints
 
 MOST_CHUNKS = 4
-
-
-@dataclass(frozen=True)
-class Action:
-    """A microbatch's pass through a stage."""
-
-    stage: int
-    microbatch: int
-    forward: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,28 +44,6 @@ def divides(microbatches: int, devices: int) -> bool:
     return microbatches % max(1, microbatches // devices) == 0
 
 
-def actions(device: int, devices: int, chunks: int, microbatches: int) -> list[Action]:
-    """What one of some devices does in turn, with so many stages each.
-
-    Forward passes until the first one is back, then one forward and one backward, in rounds of
-    about as many microbatches as there are devices.
-    """
-    a_round = microbatches // max(1, microbatches // devices)
-    count = chunks * microbatches
-    ahead = min(count, (chunks - 1) * a_round + 2 * (devices - 1 - device))
-
-    def pass_of(number: int, forward: bool) -> Action:
-        chunk = number // a_round % chunks
-        part = number // (a_round * chunks) * a_round + number % a_round
-        stage = (chunk if forward else chunks - 1 - chunk) * devices + device
-        return Action(stage, part, forward)
-
-    found = [pass_of(number, True) for number in range(ahead)]
-    for number in range(ahead, count):
-        found += [pass_of(number, True), pass_of(number - ahead, False)]
-    return found + [pass_of(number, False) for number in range(count - ahead, count)]
-
-
 def turns(graph: ComputationGraph, stage_of_op: Ints, devices: int) -> Ints:
     """(num_ops,) ranks: the place of an op's pass among those of its device.
 
@@ -86,7 +56,7 @@ def turns(graph: ComputationGraph, stage_of_op: Ints, devices: int) -> Ints:
     count = graph.num_microbatches
     place = np.zeros((chunks * devices, count, 2), dtype=np.int64)
     for device in range(devices):
-        for number, each in enumerate(actions(device, devices, chunks, count)):
+        for number, each in enumerate(interleaved_passes(device, devices, chunks, count)):
             place[each.stage, each.microbatch, int(each.forward)] = number + 1
     forward = (graph.phase != BACKWARD).astype(np.int64)
     ranks = place[stage_of_op, np.maximum(graph.microbatch, 0), forward]
@@ -97,7 +67,7 @@ def turns(graph: ComputationGraph, stage_of_op: Ints, devices: int) -> Ints:
 
 
 def best_interleaved(problem: PlacementProblem) -> Interleaved | None:
-    """The fastest that is found of those that fit in memory; None if there can be none.
+    """The fastest that is found of those that fit in memory; None if there can be or is none.
 
     Cuts that balance the stages, of two to four stages a device, are moved one by one as long as
     the simulated step becomes faster.
@@ -119,7 +89,8 @@ def best_interleaved(problem: PlacementProblem) -> Interleaved | None:
         ]
         _, cuts, order = min(balanced, key=lambda each: each[0])
         found.append(_descended(problem, _apart(cuts, problem.num_groups), order))
-    return min(found, key=lambda each: each.worth, default=None)
+    best = min(found, key=lambda each: each.worth, default=None)
+    return None if best is None or np.isinf(best.worth[1]) else best
 
 
 def _descended(problem: PlacementProblem, cuts: Ints, order: tuple[int, ...]) -> Interleaved:
@@ -161,4 +132,6 @@ def _interleaved(problem: PlacementProblem, cuts: Ints, order: tuple[int, ...]) 
     turned, devices = replace(problem, order=ranks), np.array(order)[stage]
     outcome = simulate_many(turned, devices[None])
     (over,) = overflow(turned, outcome.peak_memory).tolist()
-    return Interleaved(turned, devices, (over, float(outcome.step_time[0])), 1)
+    seconds = run_stages(stages_of(turned, devices), "interleaved").seconds
+    worth = (over if np.isfinite(seconds) else np.inf, seconds)
+    return Interleaved(turned, devices, worth, 1)

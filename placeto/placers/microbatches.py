@@ -10,10 +10,10 @@ from placeto.extraction import Extraction, extract
 from placeto.graph import ComputationGraph
 from placeto.objective import overflow
 from placeto.placement import Placement
-from placeto.placement.pipeline_plan import PipelineSchedule
 from placeto.placers.pipeline import plan_pipeline
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
+from placeto.simulation.stages import PipelineSchedule
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 from placeto.support.units import format_seconds

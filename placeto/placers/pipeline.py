@@ -11,15 +11,17 @@ from placeto.graph import ComputationGraph
 from placeto.heuristics.stages import Chain, device_orders
 from placeto.objective import overflow
 from placeto.placement import Placement
-from placeto.placement.pipeline_plan import PipelinePlan, PipelineSchedule, plan_of, stage_units
+from placeto.placement.pipeline_plan import PipelinePlan, plan_of, stage_units
 from placeto.placers.interleaved import best_interleaved
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate, simulate_many
+from placeto.simulation.stages import PipelineSchedule, run_stages, stages_of
 from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable
 
-_ORDERS: tuple[PipelineSchedule, ...] = ("gpipe", "1f1b")
+# Of schedules that are as fast as each other the first one, which keeps less.
+_ORDERS: tuple[PipelineSchedule, ...] = ("1f1b", "gpipe")
 
 
 def plan_pipeline(
@@ -29,7 +31,8 @@ def plan_pipeline(
 
     The stages are contiguous along the forward pass, and begin with modules. Cuts that balance the
     work (by dynamic programming, see `heuristics.stages`), for each number of stages and each order
-    of the devices, are moved, and devices exchanged, as long as the simulated step becomes faster.
+    of the devices, are moved, and devices exchanged, as long as the step becomes faster, pass by
+    pass as PyTorch's schedule runs it (see `simulation.stages`); memory is simulated op by op.
     What fits in memory goes before what does not. One stage is a plan, too: then no split is worth
     its price. Several stages a device are those of `placers.interleaved`.
 
@@ -41,6 +44,7 @@ def plan_pipeline(
 
     Returns:
         The plan, and the same as a placement, whose groups are the stretches between split points.
+        The step time of both is the schedule's.
 
     Raises:
         PlacetoError: the graph is of no PyTorch module, has one microbatch, or no costs for a
@@ -57,17 +61,19 @@ def plan_pipeline(
             raise NotApplicable(
                 f"graph {graph.name!r}: no interleaved schedule has {graph.num_microbatches} "
                 "microbatches in equal rounds, and two stages on each of "
-                f"{cluster.num_devices} devices of {len(units.starts) + 1} stretches of modules"
+                f"{cluster.num_devices} devices of {len(units.starts) + 1} stretches of modules, "
+                "none of which sends past the next one"
             )
         order, problem, devices = "interleaved", turned.problem, turned.devices
         evaluations = turned.evaluations
     else:
         order, problem, devices, evaluations = _best_plain(whole, schedule)
     outcome = simulate(problem, devices)
+    step = run_stages(stages_of(problem, devices), order)
     placement = Placement(
         problem,
         devices,
-        outcome.step_time,
+        step.seconds,
         outcome.peak_memory,
         outcome.feasible,
         method="pipeline",
@@ -77,7 +83,7 @@ def plan_pipeline(
     )
     single = place(problem, "single")
     alone = single.step_time if single.feasible else None
-    return plan_of(placement, order, units, alone), placement
+    return plan_of(placement, order, units, alone, step.bubble), placement
 
 
 def _best_plain(
@@ -87,24 +93,26 @@ def _best_plain(
     found, evaluations = [], 0
     for order in _ORDERS if schedule is None else (schedule,):
         problem = replace(whole, order=order)
-        devices, tried = best_stages(problem)
+        devices, worth, tried = best_stages(problem, order)
         evaluations += tried
-        outcome = simulate(problem, devices)
-        over = float(overflow(problem, outcome.peak_memory))
-        found.append((over, outcome.step_time, order, problem, devices))
-    _, _, order, problem, devices = min(found, key=lambda each: each[:2])
+        found.append((worth, order, problem, devices))
+    _, order, problem, devices = min(found, key=lambda each: each[0])
     return order, problem, devices, evaluations
 
 
-def best_stages(problem: PlacementProblem, least: int = 1) -> tuple[Ints, int]:
+def best_stages(
+    problem: PlacementProblem, schedule: PipelineSchedule | None = None, least: int = 1
+) -> tuple[Ints, tuple[float, float], int]:
     """The best split of a row of groups into contiguous stages that is found.
 
     Args:
         problem: its groups are the row, such as `stage_units`.
+        schedule: that the stages run; None if devices run ops by the problem's order alone.
         least: how many stages there are at least.
 
     Returns:
-        (num_groups,) devices, and how many placements were simulated.
+        (num_groups,) devices; bytes over their memory, and seconds; and how many placements were
+        simulated.
 
     Raises:
         NotApplicable: there are fewer groups or devices than stages.
@@ -120,7 +128,11 @@ def best_stages(problem: PlacementProblem, least: int = 1) -> tuple[Ints, int]:
         outcomes = simulate_many(problem, many)
         evaluations += len(many)
         over = overflow(problem, outcomes.peak_memory).tolist()
-        worth = list(zip(over, outcomes.step_time.tolist(), strict=True))
+        seconds = outcomes.step_time.tolist()
+        if schedule is not None:
+            seconds = [run_stages(stages_of(problem, each), schedule).seconds for each in many]
+            over = np.where(np.isinf(seconds), np.inf, over).tolist()  # what PyTorch refuses
+        worth = list(zip(over, seconds, strict=True))
         if min(worth) >= lowest:
             break
         lowest = min(worth)
@@ -128,7 +140,7 @@ def best_stages(problem: PlacementProblem, least: int = 1) -> tuple[Ints, int]:
         near = _near(problem, best)
         stages = 1 + np.count_nonzero(np.diff(near, axis=1), axis=1)
         many = near[stages >= least]
-    return best, evaluations
+    return best, lowest, evaluations
 
 
 def _near(problem: PlacementProblem, devices: Ints) -> Ints:

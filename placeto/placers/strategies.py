@@ -153,7 +153,7 @@ def _naive(graph: ComputationGraph, cluster: Cluster) -> Outlook:
     units = stage_units(graph)
     chained = one_after_the_other(graph)
     problem = PlacementProblem(chained, cluster, units.of_op, order="1f1b")
-    devices, _ = best_stages(problem, least=2)
+    devices, _, _ = best_stages(problem, least=2)
     return replace(_placed("naive", problem, devices), step_time=in_sequence(problem, devices))
 
 
@@ -186,7 +186,8 @@ def _pipeline(graph: ComputationGraph, cluster: Cluster) -> Outlook:
     how = f"{plan.schedule}, split at {', '.join(plan.split_points)}"
     if not plan.split_points:
         how = "no split is worth its price"
-    return replace(_placed("pipeline", placement.problem, placement.devices), how=how)
+    found = _placed("pipeline", placement.problem, placement.devices)
+    return replace(found, step_time=plan.step_time, how=how)
 
 
 def _data_parallel(graph: ComputationGraph, cluster: Cluster) -> Outlook:

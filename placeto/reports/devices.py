@@ -56,20 +56,19 @@ def calibration_tables(calibration: "Calibration") -> list[Table]:
 
 
 def torch_calibration_tables(calibration: "TorchCalibration") -> list[Table]:
-    """What was measured of a PyTorch module's devices: channels if any were, and steps."""
-    columns = ["device", "kind", "step", "predicted", "alone", "ops not measured"]
+    """What was measured of PyTorch modules' devices: channels if any were, and steps."""
+    columns = ["graph", "M", "device", "kind", "step", "predicted", "alone", "ops not measured"]
     steps = empty_table(
         "",
         columns,
-        left=("device", "kind"),
+        left=("graph", "device", "kind"),
         caption="Step: all microbatches, while no other process computes; alone: its time then.",
     )
     for check in calibration.checks:
         times = map(format_time, (check.measured, check.predicted))
         alone = format_ratio(check.alone)
-        steps.add_row(
-            check.device, check.kind, *times, alone, str(sum(check.not_measured.values()))
-        )
+        which = check.graph, str(check.microbatches), check.device, check.kind
+        steps.add_row(*which, *times, alone, str(sum(check.not_measured.values())))
     return [*_channel_tables(calibration.cluster, calibration.errors), steps]
 
 

@@ -26,14 +26,14 @@ def two(folder, monkeypatch):
 
 def a_second_each(traced, device, threads, others):
     assert (device, threads, others) == ("cpu", 2, 1)
-    seconds = np.ones(len(traced.listed.ops))
-    return op_times.OpTimes(seconds, seconds > 0, 0 * seconds, 0.0, np.ones((1, 2)), 1.0, 0.5)
+    seconds = np.ones(len(traced[0].listed.ops))
+    return [op_times.OpTimes(seconds, seconds > 0, 0 * seconds, 0.0, np.ones((1, 2)), 1.0, 0.5)]
 
 
 def half_a_second_each(traced, device, threads, others):
     assert (device, threads, others) == ("cpu", 1, 0)
-    seconds = np.array([0.5 * (op.phase == FORWARD) for op in traced.listed.ops])
-    return op_times.OpTimes(seconds, seconds > 0, 0 * seconds, 0.0, np.ones((1, 1)), 0.5, 1.0)
+    seconds = np.array([0.5 * (op.phase == FORWARD) for op in traced[0].listed.ops])
+    return [op_times.OpTimes(seconds, seconds > 0, 0 * seconds, 0.0, np.ones((1, 1)), 0.5, 1.0)]
 
 
 def test_a_module_is_measured_and_planned(placeto, two, monkeypatch):
@@ -71,6 +71,20 @@ def test_a_module_is_measured_and_planned(placeto, two, monkeypatch):
     assert cluster.devices[0].memory_bytes == load_cluster("two.yaml").devices[0].memory_bytes
 
 
+def test_microbatches_are_measured_in_turn(placeto, two):
+    sources = [SOURCE.replace("microbatches=4", f"microbatches={count}") for count in (2, 4)]
+    argv = [part for source in sources for part in ("--torch", source)]
+    found = placeto("calibrate", *argv, "--cluster", "two.yaml", "-o", "out", "--json")
+    assert found.status == 0
+    files = ["out/two-calibrated.yaml", "out/deep-2.json.gz", "out/deep-4.json.gz"]
+    assert found.document["files"] == files
+    assert found.document["graphs"] == ["deep", "deep"]
+    for file, check, count in zip(files[1:], found.document["checks"], (2, 4), strict=True):
+        assert load_graph(file).num_microbatches == check["microbatches"] == count
+        assert (load_graph(file).op_seconds["two-cpu"] > 0).any()
+        assert 0.3 < check["predicted"] / check["measured"] < 3
+
+
 def test_a_disk_is_kept_and_holds_what_does_not_fit(placeto, two, monkeypatch):
     monkeypatch.setattr("placeto.measurement.pytorch.calibrate.time_ops", half_a_second_each)
     monkeypatch.setattr("placeto.measurement.pytorch.detect.READ", 1 << 20)
@@ -104,6 +118,7 @@ def test_a_disk_is_kept_and_holds_what_does_not_fit(placeto, two, monkeypatch):
     [
         (("--torch", "keras:VGG16"), "is no function of a module that imports torch"),
         (("--torch", SOURCE, "--graph", "nmt"), "--torch goes without --graph"),
+        (("--torch", SOURCE, "--torch", SOURCE), "another graph would be in deep-4.json.gz, too"),
         (("--torch", SOURCE, "--threads", "0"), "threads is 0, expected a number from 1"),
         (("--torch", SOURCE, "--device", "cuda:7"), "there is no device 'cuda:7'; devices: cpu"),
         (("--torch", SOURCE, "--cluster", "duo.yaml"), "'d0' has no name in PyTorch"),

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from torch.distributed.pipelining.schedules import ScheduleInterleaved1F1B
 
 from placeto import PlacementProblem, PlacetoError
-from placeto.placers.interleaved import actions, best_interleaved, divides, turns
+from placeto.placers.interleaved import best_interleaved, divides, turns
 from placeto.placers.pipeline import plan_pipeline
 from placeto.simulation import simulate
+from placeto.simulation.stages import interleaved_passes, run_stages, stages_of
 from tests.builders import make_cluster, make_graph
 from tests.placers.test_pipeline import cluster, graph  # noqa: F401 (a fixture)
 
@@ -53,7 +54,7 @@ def test_each_device_does_what_pytorch_has_it_do(devices, chunks, microbatches, 
     theirs = ScheduleInterleaved1F1B._calculate_single_rank_operations(schedule, device)
     assert [
         (each.stage, each.microbatch, "FORWARD" if each.forward else "FULL_BACKWARD")
-        for each in actions(device, devices, chunks, microbatches)
+        for each in interleaved_passes(device, devices, chunks, microbatches)
     ] == [
         (each.stage_index, each.microbatch_index, each.computation_type.name)
         for each in theirs
@@ -74,7 +75,7 @@ def test_an_op_has_its_turn_with_its_pass():
                 if problem.op_group[number] == each.stage
                 and (made.phase[number] == 0) == each.forward
             )
-            for each in actions(device, 2, 2, 4)
+            for each in interleaved_passes(device, 2, 2, 4)
             if each.stage != 2
         ]
         assert (np.diff(ranks[passes]) > 0).all()
@@ -101,8 +102,8 @@ def test_uneven_layers_against_all_cuts():
     for count in (4, 6, 8):
         for cuts in itertools.combinations(range(1, 9), count - 1):
             stage = np.searchsorted(cuts, np.arange(9), side="right")
-            order = turns(problem.graph, stage[problem.op_group], 2)
-            best = min(best, simulate(replace(problem, order=order), stage % 2).step_time)
+            step = run_stages(stages_of(problem, stage % 2), "interleaved")
+            best = min(best, step.seconds)
     assert best <= best_interleaved(problem).worth[1] <= 1.02 * best
 
 

@@ -34,6 +34,8 @@ class TorchCheck:
     """A step of all microbatches on one device.
 
     Attributes:
+        graph: its name.
+        microbatches: of it.
         kind: of the device, as calibrated.
         device: its name in the cluster.
         measured: seconds, as PyTorch ran it while no other process computed.
@@ -42,6 +44,8 @@ class TorchCheck:
         not_measured: type of op -> how many the device has no kernel for.
     """
 
+    graph: str
+    microbatches: int
     kind: str
     device: str
     measured: float
@@ -56,20 +60,20 @@ class TorchCalibration:
 
     Attributes:
         cluster: with measured channels, and kinds that have columns in the graph.
-        graph: with a column of each measured kind.
+        graphs: one a module, with a column of each measured kind.
         errors: (num_channels,) median relative difference between samples and fit of a channel;
             empty if channels were kept.
-        checks: one a measured kind.
+        checks: one a graph and measured kind.
     """
 
     cluster: Cluster
-    graph: ComputationGraph
+    graphs: tuple[ComputationGraph, ...]
     errors: tuple[float, ...]
     checks: tuple[TorchCheck, ...]
 
 
 def calibrate_torch(
-    traced: Traced,
+    traced: Sequence[Traced],
     cluster: Cluster,
     progress: Progress,
     device: str | None = None,
@@ -77,7 +81,7 @@ def calibrate_torch(
     *,
     keep_channels: bool = False,
 ) -> TorchCalibration:
-    """Times the ops of a module's step on a device of each kind, and transfers between devices.
+    """Times the ops of modules' steps on a device of each kind, and transfers between devices.
 
     Devices of one kind are taken to be equal: the first of them is measured, of several processes
     on the CPU while the others compute, too. A disk stays as it is. Kinds are called as the cluster
@@ -85,7 +89,7 @@ def calibrate_torch(
     libraries have what they keep for themselves.
 
     Args:
-        traced: the step.
+        traced: the steps; they run in turn, so that they can be compared.
         cluster: whose devices PyTorch has names for.
         progress: called with what is being done.
         device: measure ops on this one alone, as the cluster or PyTorch calls it; of other kinds op
@@ -117,14 +121,14 @@ def calibrate_torch(
         return replace(found, cluster=whole)
     names = _torch_names(cluster)
     wanted = _wanted(cluster, names, device)
-    graph, origin = graph_of(traced)
     prefix = cluster.name.removesuffix("-calibrated") + "-"
     channels, errors = cluster.channels, tuple[float, ...]()
     if not keep_channels and channels:
         channels, errors = _measured_channels(cluster, names, progress)
-    times: dict[str, OpTimes] = {}
+    times: dict[str, list[OpTimes]] = {}
     for kind, number in wanted.items():
-        progress(f"running {graph.name} op by op on {names[number]}")
+        which = ", ".join(dict.fromkeys(each.source.target for each in traced))
+        progress(f"running {which} op by op on {names[number]}")
         # Processes that share the CPU all compute in a pipeline.
         others = names.count("cpu") - 1 if names[number] == "cpu" else 0
         times[kind] = time_ops(traced, names[number], threads, others)
@@ -133,7 +137,7 @@ def calibrate_torch(
         replace(
             each,
             kind=kinds[each.kind],
-            launch_overhead_seconds=times[each.kind].op_overhead,
+            launch_overhead_seconds=float(np.mean([one.op_overhead for one in times[each.kind]])),
             memory_bytes=min(each.memory_bytes, free_bytes(names[wanted[each.kind]])),
         )
         if each.kind in kinds
@@ -143,23 +147,27 @@ def calibrate_torch(
     name = calibrated_name(cluster)
     source = _source(cluster, errors, threads)
     calibrated = replace(cluster, name=name, devices=devices, channels=channels, source=source)
-    columns = {kinds[kind]: _column(traced, origin, each) for kind, each in times.items()}
-    alone = {kinds[kind]: each.alone for kind, each in times.items()}
-    graph = _with_columns(graph, columns, alone)
-    problem = PlacementProblem(graph, calibrated, "none")
-    predicted = step_times(problem, single_devices(problem))
-    checks = tuple(
-        TorchCheck(
-            kinds[kind],
-            cluster.devices[number].name,
-            times[kind].step_seconds,
-            float(predicted[number]),
-            times[kind].alone,
-            _count_types(traced, ~times[kind].measured),
-        )
-        for kind, number in wanted.items()
-    )
-    return TorchCalibration(calibrated, graph, errors, checks)
+    graphs, checks = [], []
+    for place, each in enumerate(traced):
+        own = {kinds[kind]: found[place] for kind, found in times.items()}
+        graph = _measured_graph(each, own)
+        graphs.append(graph)
+        problem = PlacementProblem(graph, calibrated, "none")
+        predicted = step_times(problem, single_devices(problem))
+        checks += [
+            TorchCheck(
+                graph.name,
+                graph.num_microbatches,
+                kinds[kind],
+                cluster.devices[number].name,
+                own[kinds[kind]].step_seconds,
+                float(predicted[number]),
+                own[kinds[kind]].alone,
+                _count_types(each, ~own[kinds[kind]].measured),
+            )
+            for kind, number in wanted.items()
+        ]
+    return TorchCalibration(calibrated, tuple(graphs), errors, tuple(checks))
 
 
 def _measured_channels(
@@ -256,20 +264,21 @@ def _column(traced: Traced, origin: list[int], times: OpTimes) -> Floats:
     return column
 
 
-def _with_columns(
-    graph: ComputationGraph, columns: Mapping[str, Floats], alone: Mapping[str, float]
-) -> ComputationGraph:
+def _measured_graph(traced: Traced, times: Mapping[str, OpTimes]) -> ComputationGraph:
+    """The graph of a step, with a column of each kind that was measured."""
+    graph, origin = graph_of(traced)
     costs = dict(graph.meta["costs"])
     measured: dict[str, Any] = {
         "source": f"{_measured_by()}; medians of ops that ran one after the other, as fast in the "
         "sum as PyTorch's own step",
         "machine": machine(),
     }
-    each = {kind: measured | {"alone": factor} for kind, factor in alone.items()}
+    each = {kind: measured | {"alone": found.alone} for kind, found in times.items()}
+    columns = {kind: _column(traced, origin, found) for kind, found in times.items()}
     costs["kinds"] = dict(costs["kinds"]) | each
     return replace(
         graph,
-        op_seconds=dict(graph.op_seconds) | dict(columns),
+        op_seconds=dict(graph.op_seconds) | columns,
         meta={**graph.meta, "costs": costs},
     )
 

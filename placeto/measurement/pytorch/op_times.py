@@ -1,6 +1,7 @@
 """Seconds of each op of a module's training step, by running them on a device."""
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -42,8 +43,8 @@ class OpTimes:
             bytes as the others do.
         adding: (num_ops,) of a parameter, seconds to add a microbatch's gradient to the sum so far.
         op_overhead: seconds that each op takes besides.
-        passes: (num_passes, 2) seconds of a microbatch forward and backward as PyTorch runs it, and
-            of its ops one after the other.
+        passes: (num_passes, 2) seconds of a microbatch forward and backward as PyTorch runs it, in
+            the mean of a round, and of its ops one after the other.
         step_seconds: of a whole step, all microbatches and the optimizer, as PyTorch runs it while
             no other process computes.
         alone: by what factor a microbatch is faster then than beside the others.
@@ -59,57 +60,45 @@ class OpTimes:
 
 
 def time_ops(
-    traced: Traced, device: str, threads: int = 1, others: int = 0, passes: int | None = None
-) -> OpTimes:
-    """Runs a module's step on a device, op by op and as a whole, in turn.
+    traced: Sequence[Traced],
+    device: str,
+    threads: int = 1,
+    others: int = 0,
+    passes: int | None = None,
+) -> list[OpTimes]:
+    """Runs modules' steps on a device, op by op and as a whole, in turn.
 
-    Every op of the captured graph runs with the module's own weights and inputs, in order. On the
+    Every op of a captured graph runs with the module's own weights and inputs, in order. On the
     CPU each is timed by the clock; on a GPU its kernels are, by `torch.profiler`. The step as
     PyTorch runs it takes longer than its ops together: on a GPU that is what starting each op
     costs; on the CPU all are taken to be slower by the same factor. An optimizer's step, and the
     adding up of gradients, are timed as wholes, and are each parameter's by its bytes.
 
     Processes that share a CPU slow each other down, as they share its memory. In a pipeline all of
-    them compute: ops are timed while others do the same.
+    them compute: ops are timed while others do the same. As a machine is not as fast at one time as
+    at another, all steps have passes in each of several rounds, and as many while the others rest.
+    Of an op the median counts, of all together the mean of passes, which is what a step adds up.
 
     Args:
-        traced: the step.
+        traced: the steps; all of their modules are in the device's memory at once.
         device: as PyTorch calls it.
         threads: of the CPU, in each process.
-        others: how many other processes train the module meanwhile.
-        passes: how many count, by default `PASSES`; medians are taken.
+        others: how many other processes train the first module meanwhile.
+        passes: how many rounds count, by default `PASSES`.
 
     Raises:
         PlacetoError: the user's code raises something, or there is not enough memory.
     """
     passes = PASSES if passes is None else passes
-    with running(traced.source), _threads(threads):
+    with _threads(threads):
         torch.manual_seed(0)
-        where, options = traced.source.text, traced.options
-        call = real_call(traced.make, options["inputs"], traced.call.microbatches, where)
-        step = _Step(traced, call, torch.device(device))
-        step_seconds = step.whole(passes)
-        quiet = float(np.median([step.backward() for _ in range(passes)])) if others else 0.0
-        with _others(traced, threads, others):
-            both = [(step.backward(), step.each()) for _ in range(WARM_UP + passes)][WARM_UP:]
-            update, adding = step.optimizer(passes), step.adding(passes)
-    turns = np.array([[whole, sum(each.values())] for whole, each in both])
-    longer = float(np.median(turns[:, 0] / turns[:, 1]))
-    on_gpu = step.device.type != "cpu" and longer > 1
-    seconds, missing = _op_seconds(traced, [each for _, each in both], step.interpreter.missing)
-    overhead = 0.0
-    if on_gpu:
-        overhead = float(np.median(turns[:, 0] - turns[:, 1])) / np.count_nonzero(seconds)
-    else:
-        # Medians leave out what slows down now one op and now another.
-        seconds *= float(np.median(turns[:, 0])) / seconds[~missing].sum()
-    ops = traced.listed.ops
-    updated = np.array([op.moved_bytes * (op.phase == UPDATE) for op in ops])
-    summed = np.array([float(op.param_bytes * (op.phase == PARAMETER)) for op in ops])
-    alone = quiet / float(np.median(turns[:, 0])) if others else 1.0
-    seconds += _parted(update, updated)
-    adding_each = _parted(adding, summed)
-    return OpTimes(seconds, ~missing, adding_each, overhead, turns, step_seconds, alone)
+        steps = [_Step.of(each, torch.device(device)) for each in traced]
+        with _others(traced[0], threads, others) as beside:
+            for number in range(WARM_UP + passes):
+                for step in steps:
+                    step.take_turn(number, beside)
+            beside.go_on()
+            return [step.times(passes, others > 0) for step in steps]
 
 
 def _op_seconds(
@@ -126,44 +115,69 @@ def _op_seconds(
     return seconds, left_out
 
 
-def keep_busy(source: Source, threads: int, begun: Callable[[], None]) -> None:
+def keep_busy(source: Source, threads: int, before: Callable[[int], None]) -> None:
     """Trains the module of a source on the CPU, for good.
 
     Args:
         source: of the module.
         threads: how many.
-        begun: called before the second microbatch.
+        before: called before each microbatch, with its number from 0.
     """
     traced = trace_module(source, lambda line: None)
-    with running(source), _threads(threads):
-        count = traced.call.microbatches
-        call = real_call(traced.make, traced.options["inputs"], count, source.text)
-        step = _Step(traced, call, torch.device("cpu"))
-        step.backward()
-        begun()
-        while True:
-            step.backward()
+    with _threads(threads):
+        step = _Step.of(traced, torch.device("cpu"))
+        with running(source):
+            for number in itertools.count():
+                before(number)
+                step.backward()
+
+
+class _Others:
+    """Other processes that train a module on the CPU; at first they rest."""
+
+    def __init__(self, children: Sequence[Child]) -> None:
+        self.children = children
+        self._hear()
+
+    def go_on(self) -> None:
+        """Has them compute."""
+        for child in self.children:
+            child.send({})
+
+    def rest(self) -> None:
+        """Waits until none of them computes."""
+        self.go_on()  # whoever computes takes the next message for a wish to rest
+        self._hear()
+
+    def _hear(self) -> None:
+        for child in self.children:
+            answer = child.receive(_PATIENCE_SECONDS)
+            if "error" in answer:
+                raise PlacetoError(answer["error"])
 
 
 @contextlib.contextmanager
-def _others(traced: Traced, threads: int, count: int) -> Iterator[None]:
-    """A context in which so many other processes train the same module on the CPU."""
+def _others(traced: Traced, threads: int, count: int) -> Iterator[_Others]:
+    """A context in which there are so many other processes that train the same module."""
     settings = {"source": traced.source.text, "threads": threads}
     children = [
         Child("a process that computes meanwhile", "placeto.measurement.pytorch.busy", settings)
         for _ in range(count)
     ]
     try:
-        for child in children:
-            answer = child.receive(_PATIENCE_SECONDS)
-            if "error" in answer:
-                raise PlacetoError(answer["error"])
-        yield
+        yield _Others(children)
     except ChildError as error:
         raise PlacetoError(f"{traced.source.text}: {error}") from error
     finally:
         for child in children:
             child.close()
+
+
+def _trimmed_mean(samples: Sequence[Sequence[float]]) -> float:
+    """The mean but for a tenth at either end: an interruption is no part of what a pass takes."""
+    every = np.sort(np.ravel(samples))
+    cut = -(-len(every) // 10) if len(every) > 2 else 0
+    return float(every[cut : len(every) - cut].mean())
 
 
 def _parted(seconds: float, sizes: Floats) -> Floats:
@@ -173,6 +187,14 @@ def _parted(seconds: float, sizes: Floats) -> Floats:
 
 class _Step:
     """A module's step on a device, with data."""
+
+    @classmethod
+    def of(cls, traced: Traced, device: torch.device) -> "_Step":
+        """The step of a module that is made anew."""
+        where, options = traced.source.text, traced.options
+        with running(traced.source):
+            call = real_call(traced.make, options["inputs"], traced.call.microbatches, where)
+            return cls(traced, call, device)
 
     def __init__(self, traced: Traced, call: Call, device: torch.device) -> None:
         self.traced, self.device = traced, device
@@ -187,6 +209,54 @@ class _Step:
             self.targets = loss_targets(outputs, traced.options["loss"], traced.source.text)
         self.parameters = [each for each in self.module.parameters() if each.requires_grad]
         self.interpreter = TimedInterpreter(traced.captured.graph, device)
+        make = OPTIMIZERS[traced.options["optimizer"]]
+        self.optimizer = make(self.parameters) if self.training else None
+        # Of each round that counts: a microbatch alone and beside others, and its ops; whole steps.
+        self.alone: list[list[float]] = []
+        self.beside: list[list[float]] = []
+        self.ops: list[dict[str, float]] = []
+        self.steps: list[float] = []
+
+    def take_turn(self, number: int, beside: _Others) -> None:
+        """Passes of a round: alone, beside others that compute, and op by op."""
+        repeats = max(self.traced.call.microbatches // 2, 1)  # a step has as many, which add up
+        with running(self.traced.source):
+            self.backward()  # what ran before had the caches
+            alone = [self.backward() for _ in range(repeats)]
+            if number % 2:
+                self.steps.append(self.whole())
+            beside.go_on()
+            found = [self.backward() for _ in range(repeats)], self.each()
+            beside.rest()
+        if number >= WARM_UP:
+            self.alone.append(alone)
+            self.beside.append(found[0])
+            self.ops.append(found[1])
+
+    def times(self, passes: int, others: bool) -> OpTimes:
+        """What the rounds come to, with others that compute or without."""
+        with running(self.traced.source):
+            update, adding = self.updating(passes), self.adding(passes)
+        sums = [sum(each.values()) for each in self.ops]
+        turns = np.stack([np.mean(self.beside, axis=1), sums], axis=1)
+        longer = float(np.median(turns[:, 0] / turns[:, 1]))
+        on_gpu = self.device.type != "cpu" and longer > 1
+        seconds, missing = _op_seconds(self.traced, self.ops, self.interpreter.missing)
+        overhead = 0.0
+        if on_gpu:
+            overhead = float(np.median(turns[:, 0] - turns[:, 1])) / np.count_nonzero(seconds)
+        else:
+            # Medians leave out what slows down now one op and now another; a step has all of it.
+            seconds *= _trimmed_mean(self.beside) / seconds[~missing].sum()
+        ops = self.traced.listed.ops
+        updated = np.array([op.moved_bytes * (op.phase == UPDATE) for op in ops])
+        summed = np.array([float(op.param_bytes * (op.phase == PARAMETER)) for op in ops])
+        seconds += _parted(update, updated)
+        step = float(np.median(self.steps[1:] or self.steps))
+        alone = 1.0
+        if others:  # which make nothing faster; what is above 1 is the machine's
+            alone = min(_trimmed_mean(self.alone) / _trimmed_mean(self.beside), 1.0)
+        return OpTimes(seconds, ~missing, _parted(adding, summed), overhead, turns, step, alone)
 
     def backward(self) -> float:
         """Seconds of a microbatch, forward and backward, as PyTorch runs it."""
@@ -199,13 +269,13 @@ class _Step:
         with torch.no_grad():
             return self.interpreter.timed(list(self._values()))
 
-    def optimizer(self, passes: int) -> float:
+    def updating(self, passes: int) -> float:
         """Seconds of the optimizer's step."""
-        if not self.training:
+        if self.optimizer is None:
             return 0.0
         self.backward()
-        optimizer = self._optimizer()
-        return float(np.median([self._seconds(optimizer.step) for _ in range(passes + 1)][1:]))
+        found = [self._seconds(self.optimizer.step) for _ in range(passes + 1)]
+        return float(np.median(found[1:]))
 
     def adding(self, passes: int) -> float:
         """Seconds to add a microbatch's gradients to those so far; 0 for one microbatch."""
@@ -221,24 +291,17 @@ class _Step:
 
         return float(np.median([self._seconds(add) for _ in range(passes + 1)][1:]))
 
-    def whole(self, passes: int) -> float:
+    def whole(self) -> float:
         """Seconds of a step of all microbatches with the optimizer, as PyTorch runs it."""
-        optimizer = self._optimizer() if self.training else None
 
         def run() -> None:
             for _ in range(self.traced.call.microbatches):
                 self._microbatch()
-            if optimizer is not None:
-                optimizer.step()
+            if self.optimizer is not None:
+                self.optimizer.step()
 
-        found = []
-        for _ in range(max(passes // 2, 1) + 1):
-            self.module.zero_grad(set_to_none=True)
-            found.append(self._seconds(run))
-        return float(np.median(found[1:]))
-
-    def _optimizer(self) -> torch.optim.Optimizer:
-        return OPTIMIZERS[self.traced.options["optimizer"]](self.parameters)
+        self.module.zero_grad(set_to_none=True)
+        return self._seconds(run)
 
     def _microbatch(self) -> None:
         with torch.set_grad_enabled(self.training):

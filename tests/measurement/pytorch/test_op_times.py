@@ -23,7 +23,7 @@ def traced(text):
 def test_ops_add_up_to_pytorchs_own_step():
     step = traced("deep?batch=64&microbatches=4&loss=mse&optimizer=adam")
     threads = torch.get_num_threads()
-    found = time_ops(step, "cpu", passes=3)
+    (found,) = time_ops([step], "cpu", passes=3)
     assert torch.get_num_threads() == threads
     ops = step.listed.ops
     assert found.measured.all()
@@ -32,7 +32,8 @@ def test_ops_add_up_to_pytorchs_own_step():
     assert (found.seconds[called] > 0).all()
     # Forward and backward are as long in the sum as PyTorch's, and no slower than twice its ops.
     whole, each = np.median(found.passes, axis=0)
-    assert found.seconds[called].sum() == pytest.approx(whole)
+    total = found.seconds[called].sum()
+    assert found.passes[:, 0].min() * (1 - 1e-9) <= total <= found.passes[:, 0].max() * (1 + 1e-9)
     assert 0.3 * each < whole < 3 * each
     # Updates and sums of gradients are in proportion to bytes; a weight has none of its own.
     updates = {name: seconds for name, seconds in of.items() if name.endswith("/adam")}
@@ -49,7 +50,7 @@ def test_ops_add_up_to_pytorchs_own_step():
 @pytest.mark.parametrize("text", ["language?layers=1", "convolutions", "language?inference=true"])
 def test_modules_of_all_kinds_run(text):
     step = traced(text)
-    found = time_ops(step, "cpu", passes=1)
+    (found,) = time_ops([step], "cpu", passes=1)
     assert found.measured.all()
     assert found.step_seconds > 0
     assert (found.adding == 0).all()
