@@ -209,8 +209,9 @@ class _Step:
             self.targets = loss_targets(outputs, traced.options["loss"], traced.source.text)
         self.parameters = [each for each in self.module.parameters() if each.requires_grad]
         self.interpreter = TimedInterpreter(traced.captured.graph, device)
-        make = OPTIMIZERS[traced.options["optimizer"]]
-        self.optimizer = make(self.parameters) if self.training else None
+        self.optimizer = None
+        if self.training:
+            self.optimizer = OPTIMIZERS[traced.options["optimizer"]](self.parameters)
         # Of each round that counts: a microbatch alone and beside others, and its ops; whole steps.
         self.alone: list[list[float]] = []
         self.beside: list[list[float]] = []
