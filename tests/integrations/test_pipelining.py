@@ -83,3 +83,19 @@ def test_modules_that_are_not_the_plans():
     stages = pipeline_stages(Twice(), plan("second"))
     with pytest.raises(PlacetoError, match="has 2 stages, split at second, and PyTorch makes 3"):
         stages.pipe(torch.zeros(2, 3))
+
+
+def test_outputs_are_left_out_where_pytorch_can():
+    stages, seen = pipeline_stages(models.mlp()[0], plan("1")), []
+
+    class Old:
+        def step(self, *args, target=None):
+            seen.append((args, target))
+
+    class New:
+        def step(self, *args, target=None, return_outputs=True):
+            seen.append((args, target, return_outputs))
+
+    for schedule in (Old(), New()):
+        stages.step(schedule, 1, target=2)
+    assert seen == [((1,), 2), ((1,), 2, False)]

@@ -207,12 +207,19 @@ def test_a_tensor_that_several_stages_read(devices, wires, forks):
 
 
 def test_what_stages_take_is_the_sum_of_their_ops():
-    stages = stages_of(residual(backward=True), np.array([0, 0, 1, 1]))
+    problem = residual(backward=True)
+    stages = stages_of(problem, np.array([0, 0, 1, 1]))
     assert stages.device.tolist() == [0, 1]
     assert stages.seconds.tolist() == [[[2.0, 2.0]] * 2, [[3.0, 2.0]] * 2]
     assert stages.update.tolist() == [0.0, 0.0]
     # 1 byte/s: f1 and f0 go forward; b2 and b3/0 back.
     assert {way: wire.seconds for way, wire in stages.wires.items()} == {(0, 1): 16, (1, 0): 16}
+    # A launch takes 0.5 s, whatever it launches, and a transfer has a latency of 2 s.
+    cluster = make_cluster(4, launch_overhead=0.5, latency=2.0)
+    slower = replace(problem, cluster=cluster)
+    stages = stages_of(slower, np.array([0, 0, 1, 1]))
+    assert stages.seconds.tolist() == [[[3.0, 3.0]] * 2, [[4.5, 3.0]] * 2]
+    assert {way: wire.seconds for way, wire in stages.wires.items()} == {(0, 1): 18, (1, 0): 18}
 
 
 def test_a_residual_connection_over_two_stages_has_the_others_wait_for_each_other():
