@@ -32,10 +32,12 @@ from placeto.support.arrays import Ints
 from placeto.support.files import read_json, write_json
 
 CUT, EVEN, AUTO, MEASURED = "layer cut", "layer cut at 0.5", "auto", "auto --measure"
+EVERY_CUT = "every cut"
 SHARES = [round(0.05 * number, 2) for number in range(2, 19)]
-CUTS_RUN = 4  # of these: the even one, and those that are fastest in the simulator
+CUTS_RUN = 4  # with each M, of these: the even one, and those that are fastest in the simulator
 METHODS = ("expert", "stages", AUTO)  # in this order; the last is traced
 EFFORT = Effort(warm_up=1, steps=10, deadline_seconds=900, patience_seconds=1.0)
+EVERY_EFFORT = replace(EFFORT, steps=6, deadline_seconds=1800)
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,10 @@ class Step:
                 self._say(f"{count} microbatches")
                 found["steps"][str(count)] = self._placements(runtime, count, single)
                 write_json(self.kept, found)
+        if EVERY_CUT not in found:
+            self._say(EVERY_CUT)
+            found[EVERY_CUT] = self._every_cut(runtime, found, single)
+            write_json(self.kept, found)
         if MEASURED not in found:
             self._say(MEASURED)
             found[MEASURED] = self._loop(runtime, int(best(found, AUTO)[0]), single)
@@ -138,6 +144,29 @@ class Step:
         beside = [list(run.samples) for run in runs[:2]]
         order = problem.order if isinstance(problem.order, str) else "ranks"
         return {"order": order, "beside": beside, "in_order": seen.in_order, "rows": rows}
+
+    def _every_cut(self, runtime: Runtime, found: dict[str, Any], single: int) -> dict[str, Any]:
+        """All cuts with the M that is best for those that were run, in turn with `auto`'s best."""
+        count, auto = best_cut(found)[0], best(found, AUTO)[0]
+        problem, runnable = self._in_order(count, found)
+        cuts = {f"{CUT} at {share}": layer_cut(problem, share) for share in SHARES}
+        devices = np.array(list(found["steps"][auto]["rows"][AUTO]["devices"]), dtype=np.int64)
+        placed = [self._single(single, number) for number in range(2)]
+        best_problem, best_runnable = self._in_order(auto, found)
+        placed.append((best_problem, devices, best_runnable))
+        placed += [(problem, each, runnable) for each in cuts.values()]
+        runs = runtime.in_turn(placed, EVERY_EFFORT)
+        _check(run.reason for run in runs)
+        one, two, of_auto, *of_cuts = [list(run.samples) for run in runs]
+        rows = {label: {"samples": samples} for label, samples in zip(cuts, of_cuts, strict=True)}
+        return {"microbatches": int(count), "beside": [one, two],
+                "rows": {AUTO: {"samples": of_auto}} | rows}  # fmt: skip
+
+    def _in_order(self, count: str, found: dict[str, Any]) -> tuple[PlacementProblem, Any]:
+        """The problem in the order in which its placements were run, and what runs it."""
+        case, order = self.cases[int(count)], found["steps"][count]["order"]
+        problem = replace(case.problem, grouping=case.problem.op_group, order=order)
+        return problem, case.runnable
 
     def _loop(self, runtime: Runtime, count: int, single: int) -> dict[str, Any]:
         """What search and runs end with, run once more in turn with single workers."""
@@ -192,6 +221,13 @@ def best(found: dict[str, Any], label: str) -> tuple[str, float, float]:
     return min(each, key=lambda of: of[1])
 
 
+def best_cut(found: dict[str, Any]) -> tuple[str, float, float]:
+    """The best of the cuts that were run with every number of microbatches, as `best`."""
+    labels = {label for step in found["steps"].values() for label in step["rows"]}
+    cuts = [best(found, label) for label in labels if label.startswith(CUT)]
+    return min(cuts, key=lambda of: of[1])
+
+
 def markdown(models: dict[str, Any]) -> str:
     """A row a model: its best single worker, the best of each kind of placement over it."""
     rows, ratios = [], []
@@ -199,10 +235,7 @@ def markdown(models: dict[str, Any]) -> str:
         single = best_single(found)
         one = 1e3 * float(np.median(np.mean(found["singles"][str(single)], axis=0)))
         cells = [f"`{name}`", f"{one:.0f} ({single})"]
-        labels = {label for step in found["steps"].values() for label in step["rows"]}
-        cuts = [best(found, label) for label in labels if label.startswith(CUT)]
-        cut = min(cuts, key=lambda of: of[1])
-        kinds = [best(found, EVEN), cut, *(best(found, label) for label in METHODS)]
+        kinds = [best(found, EVEN), best_cut(found), *(best(found, label) for label in METHODS)]
         cells += [f"{value:.2f} ({count})" for count, value, _ in kinds]
         loop = found[MEASURED]
         measured = ratio(loop["samples"], loop["beside"])
@@ -216,7 +249,9 @@ def markdown(models: dict[str, Any]) -> str:
     header += ["predicted", "`auto --measure`", "in order"]
     columns = ["step", "microbatches", "order"]
     columns += ["`stages`", "predicted", "`auto`", "predicted", "transfers", "off by"]
-    return f"{table(header, rows)}\n{table(columns, by_microbatches(models))}"
+    cuts = ["step", "microbatches", "best of all cuts", "at", "`auto` in the same turns"]
+    tables = [(header, rows), (columns, by_microbatches(models)), (cuts, by_cut(models))]
+    return "\n".join(table(*each) for each in tables)
 
 
 def by_microbatches(models: dict[str, Any]) -> list[list[str]]:
@@ -235,6 +270,19 @@ def by_microbatches(models: dict[str, Any]) -> list[list[str]]:
             cells = [f"{value:.2f}" for label in ("stages", AUTO) for value in each[label]]
             transfers = str(step["rows"][AUTO]["transfers"])
             rows.append([f"`{name}`", count, step["order"], *cells, transfers, f"{off:.0%}"])
+    return rows
+
+
+def by_cut(models: dict[str, Any]) -> list[list[str]]:
+    """A row a model: the fastest of all cuts of its layers, and what `auto` took in turn with it."""
+    rows = []
+    for name, found in models.items():
+        many = found[EVERY_CUT]
+        each = {label: ratio(row["samples"], many["beside"]) for label, row in many["rows"].items()}
+        auto, label = each.pop(AUTO), min(each, key=each.__getitem__)
+        share = label.removeprefix(f"{CUT} at ")
+        cells = [f"`{name}`", str(many["microbatches"]), f"{each[label]:.2f}", share]
+        rows.append([*cells, f"{auto:.2f}"])
     return rows
 
 

@@ -28,6 +28,13 @@ SLOWER = STEP | {"in_order": 0.9, "rows": STEP["rows"] | {"auto": row(15.0, 30.0
 FOUND = {
     "singles": {"1": [[30.0, 60.0], [20.0, 40.0]], "4": [[20.0, 40.0], [20.0, 40.0]]},
     "steps": {"2": SLOWER, "4": STEP},
+    pipelines.EVERY_CUT: {
+        "microbatches": 4, "beside": BESIDE,
+        "rows": {
+            "auto": row(11.0, 22.0), "layer cut at 0.3": row(13.0, 26.0),
+            "layer cut at 0.45": row(12.0, 26.0), "layer cut at 0.5": row(30.0, 40.0),
+        },
+    },
     pipelines.MEASURED: {"microbatches": 4, "samples": [9.0, 18.0], "beside": BESIDE},
 }  # fmt: skip
 
@@ -60,6 +67,12 @@ def test_a_row_of_each_number_of_microbatches_says_how_far_off_it_is():
     assert two[:3] == ["`one`", "2", "1f1b"]
     assert two[3:] == ["0.70", "0.50", "0.75", "0.60", "3", "29%"]
     assert four[-1] == "25%"
+
+
+def test_the_best_of_all_cuts_is_beside_what_ran_in_the_same_turns():
+    assert pipelines.best_cut(FOUND) == ("2", pytest.approx(0.6), 0.5)
+    # 12 and 26 are 0.6 and 0.65 of the single workers', 13 and 26 are 0.65 both times.
+    assert pipelines.by_cut({"one": FOUND}) == [["`one`", "4", "0.62", "0.45", "0.55"]]
 
 
 def test_what_transfers_cost_is_measured_with_the_first_model(tmp_path, monkeypatch):
