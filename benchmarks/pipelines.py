@@ -274,7 +274,7 @@ def by_microbatches(models: dict[str, Any]) -> list[list[str]]:
 
 
 def by_cut(models: dict[str, Any]) -> list[list[str]]:
-    """A row a model: the fastest of all cuts of its layers, and what `auto` took in turn with it."""
+    """A row a model: the fastest of all cuts, and what `auto` took in the same turns."""
     rows = []
     for name, found in models.items():
         many = found[EVERY_CUT]

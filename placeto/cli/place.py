@@ -4,7 +4,7 @@ import math
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -47,6 +47,7 @@ from placeto.placers import place
 from placeto.placers.device_maps import place_modules
 from placeto.placers.measured import LEAST_RUNS, place_measured
 from placeto.placers.microbatches import best_of, is_open
+from placeto.placers.ordering import RANKED, RANKS_SHARE, reordered
 from placeto.placers.pipeline import plan_pipeline
 from placeto.placers.registry import find_placer, with_policy
 from placeto.problem import PlacementProblem
@@ -208,10 +209,19 @@ def run(arguments: Place) -> int:
             )
             problem, base = placement.problem, baseline(placement.problem)
         elif bench is None:
-            placement = place(problem, method, budget, seed, report, settings)
+            moving = 0.0
+            if method in RANKED and _moves_ranks(arguments, problem, settings):
+                moving = RANKS_SHARE * budget
+            placement = place(problem, method, budget - moving, seed, report, settings)
             if tries is not None:
                 better = best_of(placement, tries.best)
                 placement = replace(better, interrupted=placement.interrupted)
+            if moving and not placement.interrupted:
+                report(f"moving the ranks of {problem.graph.num_ops} ops")
+                placement = reordered(placement, moving, seed)
+                if placement.problem is not problem:
+                    problem = placement.problem
+                    base = replace(base, ordered=problem)
         else:
             runtime, runnable, runs = bench
             with runtime:
@@ -269,6 +279,18 @@ def run(arguments: Place) -> int:
         note(f"none of the candidates can be run: {measured[0]['reason']}")
         return FAILED
     return 0
+
+
+def _moves_ranks(
+    arguments: Place, problem: PlacementProblem, settings: Mapping[str, object]
+) -> bool:
+    """Whether the order is the command's to choose, and the search may go on with its ranks.
+
+    Not where it is told how many placements to simulate, and so has to find the same each time.
+    """
+    free = arguments.order is None and "max_evaluations" not in settings
+    pipelined = problem.graph.num_microbatches > 1 and problem.objective == "step-time"
+    return free and pipelined
 
 
 def _of_pipeline(arguments: Place) -> Place:

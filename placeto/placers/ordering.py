@@ -1,4 +1,4 @@
-"""Which order is best for a pipelined step."""
+"""Which order is best for a pipelined step, and one that is better still."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -7,11 +7,16 @@ import numpy as np
 
 from placeto.objective import overflow
 from placeto.order import ORDERS
+from placeto.placement import Placement
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
-from placeto.simulation import simulate_many
+from placeto.search.ranks import move_ranks
+from placeto.simulation import simulate, simulate_many
 from placeto.support.errors import NotApplicable
+from placeto.support.interrupts import interrupts
 
+RANKED = ("auto", "annealing")  # whose placements `place` moves the ranks of
+RANKS_SHARE = 0.2  # of the budget
 _PROBES = ("single", "expert", "stages", "metis")
 _PROBE_SECONDS = 2.0
 # Of a search in each order: what heuristics find may be best in one in which nothing else is good.
@@ -38,3 +43,48 @@ def ordered(problem: PlacementProblem) -> PlacementProblem:
         return min(zip(over, outcomes.step_time.tolist(), strict=True))
 
     return min((replace(problem, grouping=problem.op_group, order=o) for o in ORDERS), key=worth)
+
+
+def reordered(
+    placement: Placement,
+    budget_seconds: float,
+    seed: int = 0,
+    max_evaluations: int | None = None,
+) -> Placement:
+    """The placement with the ranks of its ops moved, so that its step is faster.
+
+    Every group stays where it is. Where nothing better is found, an op never ends, the step is of
+    one microbatch, or the objective is throughput, which no order changes, it is the placement as
+    it was; after an interrupt (Ctrl-C), too.
+
+    Args:
+        placement: whose problem has the order to begin with.
+        budget_seconds: seconds of search; see `placeto.search.ranks.move_ranks`.
+        seed: where its random numbers start.
+        max_evaluations: steps to simulate at most.
+    """
+    problem, devices = placement.problem, placement.devices
+    ordered_at_all = problem.graph.num_microbatches > 1 and problem.objective == "step-time"
+    if not ordered_at_all or not np.isfinite(placement.step_time):
+        return placement
+    rng = np.random.default_rng(seed)
+    try:
+        with interrupts():
+            moved = move_ranks(problem, devices, budget_seconds, rng, max_evaluations)
+    except KeyboardInterrupt:
+        return replace(placement, interrupted=True)
+    ranked = replace(problem, grouping=problem.op_group, order=moved.order)
+    schedule = simulate(ranked, devices)
+    evaluations = placement.evaluations + moved.evaluations
+    wall_seconds = placement.wall_seconds + budget_seconds
+    worth = (schedule.feasible, -schedule.step_time)
+    if not worth > (placement.feasible, -placement.step_time):
+        return replace(placement, evaluations=evaluations, wall_seconds=wall_seconds)
+    trace = placement.trace
+    if schedule.feasible:
+        trace = (*trace, (evaluations, wall_seconds, schedule.step_time))
+    return replace(
+        placement, problem=ranked, step_time=schedule.step_time, peak_memory=schedule.peak_memory,
+        feasible=schedule.feasible, evaluations=evaluations, wall_seconds=wall_seconds,
+        found_by="ranks", trace=trace,
+    )  # fmt: skip

@@ -88,6 +88,7 @@ class EvaluationRow(TypedDict):
     step_time: float | None
     single_device_step_time: float | None
     ratio: float | None
+    examples_per_second: float | None
     feasible: bool
     wall_seconds: float
     evaluations: int
@@ -111,15 +112,17 @@ class Baseline:
     Attributes:
         single: the best single device's placement; pins are obeyed.
         infeasibility: why no placement fits in memory; None if that is not proven beforehand.
+        ordered: the problem in an order of a placement's own, if that has one; the bound is of it.
     """
 
     single: Placement
     infeasibility: str | None = None
+    ordered: PlacementProblem | None = None
 
     @cached_property
     def lower_bound(self) -> float:
         """Seconds that no feasible placement is below, by the problem's objective."""
-        return lower_bound(self.single.problem)
+        return lower_bound(self.ordered or self.single.problem)
 
     @property
     def single_device(self) -> int:
@@ -334,6 +337,7 @@ def evaluation_row(found: Placement, single: Placement) -> EvaluationRow:
         "step_time": seconds(found.step_time),
         "single_device_step_time": seconds(single.step_time),
         "ratio": ratio(found.step_time, single.step_time),
+        "examples_per_second": examples_per_second(problem.graph, found.step_time),
         "feasible": found.feasible,
         "wall_seconds": found.wall_seconds,
         "evaluations": found.evaluations,

@@ -196,22 +196,27 @@ def evaluation_tables(policy: str, rows: Sequence[EvaluationRow]) -> list[Table]
         here = [row for row in rows if row["cluster"] == cluster]
         ratios = {mean["method"]: format_ratio(mean["ratio"]) for mean in geometric_means(here)}
         del ratios["single"]
+        rate = [RATE] if any(row["examples_per_second"] for row in here) else []
         table = empty_table(
             f"{policy} on {cluster}",
-            ["graph", "single", *ratios],
+            ["graph", "single", *rate, *ratios],
             left=("graph",),
             whole=("graph", "single"),
             caption="single: step time of the best single device, in brackets where it does not "
-            "fit in memory. Other columns: step time over that; OOM where it does not fit.",
+            f"fit in memory.{' Ex/s: its examples a second.' if rate else ''} Other columns: step "
+            "time over that; OOM where it does not fit.",
         )
         table.collapse_padding = True  # one column a method: there may be many
         for graph in dict.fromkeys(row["graph"] for row in here):
             found = {row["method"]: row for row in here if row["graph"] == graph}
-            alone = format_time(found["single"]["step_time"])
+            single = found["single"]
+            alone = format_time(single["step_time"])
+            rates = [format_rate(single["examples_per_second"]) for _ in rate]
             cells = [_ratio_cell(found.get(method)) for method in ratios]
-            table.add_row(graph, alone if found["single"]["feasible"] else f"({alone})", *cells)
+            alone = alone if single["feasible"] else f"({alone})"
+            table.add_row(graph, alone, *rates, *cells)
         table.add_section()
-        table.add_row("geometric mean", "", *ratios.values(), style="bold")
+        table.add_row("geometric mean", "", *("" for _ in rate), *ratios.values(), style="bold")
         tables.append(table)
     means = empty_table(
         "all problems",
@@ -296,6 +301,7 @@ def cluster_table(problem: PlacementProblem, base: Baseline) -> Table:
         "lower bound": format_time(base.lower_bound),
         "best single": f"{problem.cluster.devices[device].name}: {format_time(single.step_time)}"
         f"{_optimum(base.gap(single))}, {fits} in memory: {peak}",
+        **_examples(problem.graph, single.step_time),
     }
     if base.infeasibility is not None:
         pairs["infeasible"] = Text(base.infeasibility, style="red")

@@ -36,6 +36,7 @@ def files(step, folder):
 
 
 def test_it_is_shown(placeto):
+    assert "a second" in placeto("show", *ON).out
     shown = placeto("show", "step.json.gz", "--json")
     assert (shown.status, shown.document["microbatches"]) == (0, COUNT)
 
@@ -51,6 +52,21 @@ def test_it_is_placed_simulated_drawn_and_measured(placeto):
     measured = placeto("measure", *ON, "--placement", "p.json", *effort, "--json")
     assert measured.document["feasible"] is True
     assert len(measured.document["samples"]) == 3
+    assert measured.document["in_order"] == 1
+
+
+def test_an_order_of_its_own_is_found_and_kept(placeto):
+    placed = placeto("place", *ON, "--budget", "3", "-o", "p.json", "--report", "r.html", "--json")
+    named = placeto("place", *ON, "--budget", "3", "--set", "max_evaluations=200", "--json")
+    assert (placed.status, named.status) == (0, 0)
+    assert named.document["order"] != "ranks"
+    assert placed.document["order"] == "ranks"
+    assert placed.document["found_by"] == "ranks"
+    assert placed.document["lower_bound"] <= placed.document["step_time"]
+    simulated = placeto("simulate", *ON, "--placement", "p.json", "--json")
+    assert simulated.document["step_time"] == placed.document["step_time"]
+    report = Path("r.html").read_text()
+    assert "ranks" in report
 
 
 def test_placers_are_compared(placeto):
@@ -78,6 +94,8 @@ def test_an_agent_learns_of_it_and_is_evaluated(placeto):
     assert evaluated.status == 0
     rows = {row["method"]: row for row in evaluated.document["rows"]}
     assert rows["best of 16"]["step_time"] <= rows["greedy"]["step_time"]
+    greedy = rows["greedy"]
+    assert greedy["examples_per_second"] == pytest.approx(8 / greedy["step_time"])
 
 
 def test_it_is_an_environment():

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from placeto.reports.uncertainty import Case, cases
 from placeto.search.incumbent import Clock
 from placeto.simulation import simulate_many
 from placeto.simulation.scaled import scaled_problem
+from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.progress import Progress, silent
 
@@ -119,7 +121,7 @@ def sensitivity(
     """Simulates a placement under other costs, and lets other placers place under these.
 
     What others found with the believed costs counts as it is; the quickest placers also run again,
-    in each case for an equal part of the budget.
+    in each case for an equal part of the budget. All are in the order of their own problem.
     """
     believed, *rest = cases(placement.problem.cluster)
     share = budget_seconds / len(rest)
@@ -128,14 +130,15 @@ def sensitivity(
     outcomes = []
     for case in (believed, *rest):
         progress(f"sensitivity: {case.name}")
-        problem = scaled_problem(
-            placement.problem,
-            bandwidth=case.bandwidth,
-            ends=case.ends,
-            op_seconds=case.op_seconds,
+        scaled = partial(
+            scaled_problem, bandwidth=case.bandwidth, ends=case.ends, op_seconds=case.op_seconds
         )
+        problem = scaled(placement.problem)
+        (own,) = _feasible_times(problem, [placement.devices])
+        if others and others[0].problem is not placement.problem:
+            problem = scaled(others[0].problem)
         methods = [other.method for other in others]
-        many = [placement.devices, *(other.devices for other in others)]
+        many = [other.devices for other in others]
         if case != believed:
             end += share
             for method in again:
@@ -143,12 +146,20 @@ def sensitivity(
                     with contextlib.suppress(PlacetoError):  # it finds nothing under these costs
                         many.append(place_quickly(problem, method, seed).devices)
                         methods.append(method)
-        simulated = simulate_many(problem, np.stack(many), group_start=False)
-        own, *times = np.where(simulated.feasible, simulated.step_time, np.inf).tolist()
+        times = _feasible_times(problem, many)
         best = min(times, default=np.inf)
         other = methods[times.index(best)] if best < np.inf else None
         outcomes.append(Outcome(case, own, other, best))
     return tuple(outcomes)
+
+
+def _feasible_times(problem: PlacementProblem, many: Sequence[Ints]) -> list[float]:
+    """Step times in seconds of (num_groups,) placements, infinite for what does not fit."""
+    if not many:
+        return []
+    found = simulate_many(problem, np.stack(many), group_start=False)
+    times: list[float] = np.where(found.feasible, found.step_time, np.inf).tolist()
+    return times
 
 
 def run_again(others: Sequence[Placement], budget_seconds: float) -> list[str]:

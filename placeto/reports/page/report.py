@@ -94,7 +94,7 @@ def make_report(
         )
     if found is None:
         quick = quick_placers(placement.method)
-        rest = others(problem, quick, placement.seed, BUDGET_SECONDS, progress)
+        rest = others(base.single.problem, quick, placement.seed, BUDGET_SECONDS, progress)
     else:
         rest = Others(tuple(each for each in found if each is not placement), {})
     outcomes = sensitivity(placement, rest.placements, placement.seed, BUDGET_SECONDS, progress)
