@@ -92,6 +92,7 @@ measured: $(INSTALLED)
 pipelines: $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipelines
 	$(BIN)/python -m benchmarks.simulated_pipelines
+	$(BIN)/python -m benchmarks.ranks
 
 # Pipelines of PyTorch modules, every split of six, run; an hour on a machine that does nothing else.
 # It goes on where it was stopped.

@@ -16,7 +16,7 @@ from placeto.support.errors import NotApplicable
 from placeto.support.interrupts import interrupts
 
 RANKED = ("auto", "annealing")  # whose placements `place` moves the ranks of
-RANKS_SHARE = 0.2  # of the budget
+RANKS_SHARE = 0.1  # of the budget
 _PROBES = ("single", "expert", "stages", "metis")
 _PROBE_SECONDS = 2.0
 # Of a search in each order: what heuristics find may be best in one in which nothing else is good.
