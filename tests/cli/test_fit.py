@@ -32,6 +32,8 @@ def test_one_more_does_not_fit(placeto, first, microbatches):
     assert found.document["fits"] == (first <= largest)
     assert len(found.document["tries"]) <= 14  # of some hundred batches
     assert f"the largest that does is {largest}" in found.err
+    said = "op times of mlp on k80 are estimates; placeto calibrate --torch measures them"
+    assert found.err.count(said) == 1
 
 
 def test_nothing_fits(placeto):

@@ -37,6 +37,8 @@ def test_what_is_said_to_a_person(placeto):
     found = placeto("place", f"{SOURCE}?microbatches=2", *PLACE, "--schedule", "gpipe")
     assert found.status == 0
     assert "the pipeline is in plan.json" in found.err
+    said = "op times of deep on k80 are estimates; placeto calibrate --torch measures them"
+    assert found.err.count(said) == 1
     assert load_pipeline("plan.json").schedule == "gpipe"
 
 
@@ -58,7 +60,9 @@ def test_the_number_of_microbatches_is_chosen(placeto):
 def test_the_cpu_of_a_cluster_with_gpus_has_no_stage(placeto):
     files = ("--pipeline", "plan.json", "-o", "p.json", "--save-graph", "g.json.gz")
     argv = ("--cluster", "k80x2-cpu", "--microbatches", "4", "--schedule", "interleaved", *files)
-    assert placeto("place", SOURCE, *argv).status == 0
+    found = placeto("place", SOURCE, *argv)
+    assert found.status == 0
+    assert "op times of deep on k80 are estimates" in found.err  # not of the CPU
     assert {stage.device for stage in load_pipeline("plan.json").stages} == {"cuda:0", "cuda:1"}
     # The placement is one of the whole cluster.
     argv = ("g.json.gz", "--cluster", "k80x2-cpu", "--placement", "p.json", "--json")
