@@ -20,6 +20,7 @@ from placeto.cli.arguments import (
     parse_methods,
 )
 from placeto.cli.output import check_outputs, note, print_result, progress
+from placeto.cli.sources import tell_of_estimates
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.placement import Placement
@@ -217,6 +218,7 @@ def _strategies(arguments: Compare, text: str) -> int:
                     note(f"{name} is left out: {error}")
         if not found:
             continue
+        tell_of_estimates(graph, cluster)
         rows += [outlook_row(graph, cluster, each, found) for each in found]
         tables.append(outlook_table(graph, cluster, found))
         verdicts.append({"graph": graph.name, "verdict": verdict(found)})

@@ -24,6 +24,7 @@ class Detect:
         reserve: The share of each memory that is left free, as allocators have gaps.
         disk: A folder for weights that do not fit anywhere else: the cluster is for placeto place
             --device-map, and has the disk as a device. How fast it is read is measured.
+        without_cpu: The GPUs alone: then a device map puts nothing on the CPU.
     """
 
     output: Annotated[str, arg(aliases=["-o"], metavar="FILE")]
@@ -31,6 +32,7 @@ class Detect:
     processes: int = 1
     reserve: float = 0.05
     disk: File = None
+    without_cpu: bool = False
     json: Json = False
 
 
@@ -46,6 +48,7 @@ def run(arguments: Detect) -> int:
         arguments.processes,
         arguments.reserve,
         None if arguments.disk is None else Path(arguments.disk),
+        cpu=not arguments.without_cpu,
     )
     save_cluster(cluster, arguments.output)
     document = {

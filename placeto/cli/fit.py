@@ -7,7 +7,7 @@ from tyro.conf import Positional, arg
 
 from placeto.cli.arguments import ClusterName, Json
 from placeto.cli.output import note, print_result
-from placeto.cli.sources import extracting, torch_source
+from placeto.cli.sources import extracting, tell_of_estimates, torch_source
 from placeto.cluster import load_cluster
 from placeto.extraction.user_code import user_function
 from placeto.graph import ComputationGraph
@@ -50,12 +50,15 @@ def run(arguments: Fit) -> int:
     _, _, own = user_function(source, STEP_OPTIONS)
     if not isinstance(batch := own.get("batch"), int):
         raise PlacetoError(f"{source.text}: {source.target} takes no batch=N")
+    graphs: list[ComputationGraph] = []
     with extracting(f"fitting {source.target}", interval_seconds=0) as report:
 
         def make(examples: int) -> ComputationGraph:
             report(f"batch {examples}")
             given = {**source.options, "batch": examples, "microbatches": arguments.microbatches}
-            return extract_module(replace(source, options=given), lambda line: None).graph
+            extraction = extract_module(replace(source, options=given), lambda line: None)
+            graphs[:] = [extraction.graph]
+            return extraction.graph
 
         tries = largest_batch(make, cluster, arguments.strategy, batch, arguments.microbatches)
     fitting = max((each.batch for each in tries if each.found.feasible), default=None)
@@ -71,6 +74,7 @@ def run(arguments: Fit) -> int:
         ],
     }
     print_result(arguments.json, document, [fit_table(tries)])
+    tell_of_estimates(graphs[-1], cluster)
     if fitting is None:
         note(f"no batch fits, not even {min(each.batch for each in tries)}")
         return 1

@@ -30,6 +30,7 @@ from placeto.cli.sources import (
     extracted,
     is_source,
     saved,
+    tell_of_estimates,
     tried,
     tried_pipelines,
 )
@@ -330,6 +331,7 @@ def _plan(
             f"--microbatches {count}: graph {graph.name!r} has {graph.num_microbatches}; extract "
             f"it with ?microbatches={count}"
         )
+    tell_of_estimates(graph, cluster)
     return plan_pipeline(graph, cluster, arguments.schedule)
 
 

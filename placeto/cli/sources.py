@@ -10,9 +10,11 @@ from placeto.cli.arguments import ProblemArguments
 from placeto.cli.output import note, progress
 from placeto.cluster import Cluster
 from placeto.extraction import Extraction
+from placeto.extraction.device_kinds import estimated
 from placeto.extraction.source import Source, parse_source
 from placeto.extraction.user_code import is_function, is_pytorch
 from placeto.graph import ComputationGraph
+from placeto.placement.accelerators import accelerators
 from placeto.placers.microbatches import Tries, try_microbatches, try_pipelines
 from placeto.problem import PlacementProblem
 from placeto.reports.microbatches import tries_table, try_rows
@@ -82,6 +84,15 @@ def saved(extraction: Extraction, path: str | None) -> ComputationGraph:
         extraction.save(path)
         note(f"the graph is in {path}")
     return extraction.graph
+
+
+def tell_of_estimates(graph: ComputationGraph, cluster: Cluster) -> None:
+    """Says so if a PyTorch module's op times on the cluster are made of figures of data sheets."""
+    if kinds := estimated(graph.meta, accelerators(cluster).kinds):
+        note(
+            f"op times of {graph.name} on {', '.join(kinds)} are estimates; placeto calibrate "
+            "--torch measures them"
+        )
 
 
 def tried(

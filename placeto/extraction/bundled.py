@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from placeto.extraction import extract
-from placeto.graph import save_graph
+from placeto.graph import ComputationGraph, save_graph
 from placeto.support.bundle import FOLDERS
 from placeto.support.errors import PlacetoError
 from placeto.zoo.families import members
@@ -35,6 +35,10 @@ PIPELINED = {
 }
 
 
+# Kinds of the presets, and `p100`; what else is extracted would make the files larger.
+KINDS = ("cpu", "k40", "k80", "p100", "v100", "a100", "h100")
+
+
 def main(names: Sequence[str]) -> int:
     """Extracts the named bundled graphs, or all, into the package's data; returns the status."""
     # Without this the runtime greets on stderr when it is imported by a dependency first.
@@ -48,7 +52,7 @@ def main(names: Sequence[str]) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             extraction = extract(known[name], progress=partial(print, f"{name}:"))
             # A source's own name would be that of several: graphs in one study need different ones.
-            graph = replace(extraction.graph, name=name)
+            graph = _with_kinds(replace(extraction.graph, name=name))
             if name in PIPELINED:
                 save_graph(graph, path)
             else:
@@ -57,6 +61,16 @@ def main(names: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     return 0
+
+
+def _with_kinds(graph: ComputationGraph) -> ComputationGraph:
+    costs = graph.meta["costs"]
+    known = {kind: costs["kinds"][kind] for kind in KINDS}
+    return replace(
+        graph,
+        op_seconds={kind: graph.op_seconds[kind] for kind in KINDS},
+        meta={**graph.meta, "costs": {**costs, "kinds": known}},
+    )
 
 
 if __name__ == "__main__":

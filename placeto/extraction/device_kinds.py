@@ -1,5 +1,6 @@
 """What the vendors' data sheets say about the device kinds that op times are made for."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,6 +48,13 @@ _FIGURES = {
     "v100": ("NVIDIA Tesla V100 SXM2", 80, 64, 1530e6, 900e9),
     "a100": ("NVIDIA A100 SXM4 80 GB", 108, 64, 1410e6, 2039e9),
     "h100": ("NVIDIA H100 SXM5 80 GB", 132, 128, 1980e6, 3.35e12),
+    "h200": ("NVIDIA H200 SXM 141 GB", 132, 128, 1980e6, 4.8e12),
+    "b200": ("NVIDIA B200 of HGX B200", 148, 128, 1980e6, 8e12),
+    "a10": ("NVIDIA A10 24 GB", 72, 128, 1695e6, 600e9),
+    "l4": ("NVIDIA L4 24 GB", 58, 128, 2040e6, 300e9),
+    "l40s": ("NVIDIA L40S 48 GB", 142, 128, 2520e6, 864e9),
+    "geforce-rtx-3090": ("NVIDIA GeForce RTX 3090 24 GB", 82, 128, 1695e6, 936e9),
+    "geforce-rtx-4090": ("NVIDIA GeForce RTX 4090 24 GB", 128, 128, 2520e6, 1008e9),
 }
 _SOURCES = {
     "cpu": "Intel ARK, Xeon E5-2699 v3: 18 cores, 2.30 GHz, 68 GB/s; the 18-core Haswell host of "
@@ -60,6 +68,17 @@ _SOURCES = {
     "900 GB/s",
     "a100": "NVIDIA A100 data sheet: 108 SM, boost 1410 MHz, 19.5 TFLOPS float32, 2039 GB/s",
     "h100": "NVIDIA H100 data sheet: 132 SM, boost 1980 MHz, 67 TFLOPS float32, 3.35 TB/s",
+    "h200": "NVIDIA H200 data sheet: as H100 132 SM, 67 TFLOPS float32; 4.8 TB/s",
+    "b200": "NVIDIA HGX B200 and DGX B200 data sheets, an eighth: 600 TFLOPS float32, 64 TB/s; 148 "
+    "SM, the clock that makes them 75 TFLOPS",
+    "a10": "NVIDIA A10 data sheet: 9216 CUDA cores, boost 1695 MHz, 31.2 TFLOPS float32, 600 GB/s",
+    "l4": "NVIDIA L4 data sheet: 7424 CUDA cores, boost 2040 MHz, 30.3 TFLOPS float32, 300 GB/s",
+    "l40s": "NVIDIA L40S data sheet: 18176 CUDA cores, boost 2520 MHz, 91.6 TFLOPS float32, "
+    "864 GB/s",
+    "geforce-rtx-3090": "NVIDIA Ampere GA102 architecture whitepaper: 82 SM, boost 1695 MHz, "
+    "35.6 TFLOPS float32, 936 GB/s",
+    "geforce-rtx-4090": "NVIDIA Ada architecture whitepaper: 128 SM, boost 2520 MHz, 82.6 TFLOPS "
+    "float32, 1008 GB/s",
 }
 DEVICE_KINDS = tuple(
     DeviceKind(name, *figures, is_gpu=name != "cpu", source=_SOURCES[name])
@@ -92,3 +111,19 @@ def cost_meta(model: str, temp_bytes: str = "not known, 0") -> dict[str, Any]:
         for kind in DEVICE_KINDS
     }
     return {"model": model, "temp_bytes": temp_bytes, "kinds": kinds}
+
+
+def estimated(meta: Mapping[str, Any], kinds: Iterable[str]) -> list[str]:
+    """Of some device kinds those whose op times a graph's meta says are made of peak figures.
+
+    Of a kind that was measured it has the machine instead, and of one that it does not name nothing
+    is known.
+    """
+    costs = meta.get("costs")
+    known = costs.get("kinds") if isinstance(costs, Mapping) else None
+    found = known if isinstance(known, Mapping) else {}
+    return [
+        kind
+        for kind in kinds
+        if isinstance(of_kind := found.get(kind), Mapping) and "flops_per_second" in of_kind
+    ]

@@ -12,6 +12,7 @@ from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 
 TorchDevice = int | str
+STORES = ("cpu", "disk")  # as PyTorch and Accelerate call what holds weights beside GPUs
 
 _TORCH = re.compile(r"cpu|disk|(cuda|xpu|mps|hpu|npu)(:\d+)?")
 _LOCAL = re.compile(r"(?:.*/)?device:(GPU|CPU):(\d+)", re.I)

@@ -11,13 +11,13 @@ import numpy as np
 
 from placeto.cluster import Channel, Cluster
 from placeto.graph import BACKWARD, ComputationGraph
-from placeto.placement.module_devices import modules_meta, torch_devices
+from placeto.placement.accelerators import channels_among
+from placeto.placement.module_devices import STORES, modules_meta, torch_devices
 from placeto.problem import PlacementProblem
 from placeto.simulation import simulate
 from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import PlacetoError
 
-STORES = ("cpu", "disk")
 _AT_ONCE = 1e15  # bytes a second between a store and the main device: what is computed is there
 
 
@@ -140,13 +140,7 @@ def _channels(cluster: Cluster, main: int, holding: tuple[int, ...]) -> tuple[Ch
     """Channels with stores where the main device is."""
     names = [device.name for device in cluster.devices]
     away = {names[store] for store in holding}
-    found = [
-        replace(channel, sources=sources, destinations=destinations)
-        for channel in cluster.channels
-        if (sources := tuple(name for name in channel.sources if name not in away))
-        and (destinations := tuple(name for name in channel.destinations if name not in away))
-        and (sources != destinations or len(sources) > 1)
-    ]
+    found = [*channels_among(cluster.channels, set(names) - away)]
     here = (names[main], *sorted(away, key=names.index))
     found += [
         Channel(f"{source} on {destination}", (source,), (destination,), _AT_ONCE)

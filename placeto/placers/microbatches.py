@@ -10,6 +10,7 @@ from placeto.extraction import Extraction, extract
 from placeto.graph import ComputationGraph
 from placeto.objective import overflow
 from placeto.placement import Placement
+from placeto.placement.accelerators import accelerators
 from placeto.placers.pipeline import plan_pipeline
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
@@ -137,7 +138,7 @@ def try_pipelines(
 
     def placed(graph: ComputationGraph, share: float) -> Placement:
         if graph.num_microbatches == 1:
-            return place(PlacementProblem(graph, cluster), "single")
+            return place(PlacementProblem(graph, accelerators(cluster)), "single")
         return plan_pipeline(graph, cluster, schedule)[1]
 
     return _tried(source, placed, 2, 0.0, progress)

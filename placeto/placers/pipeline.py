@@ -11,6 +11,7 @@ from placeto.graph import ComputationGraph
 from placeto.heuristics.stages import Chain, device_orders
 from placeto.objective import overflow
 from placeto.placement import Placement
+from placeto.placement.accelerators import accelerators
 from placeto.placement.pipeline_plan import PipelinePlan, plan_of, stage_units
 from placeto.placers.interleaved import best_interleaved
 from placeto.placers.registry import place
@@ -38,7 +39,7 @@ def plan_pipeline(
 
     Args:
         graph: of `placeto extract` of a module, with more than one microbatch.
-        cluster: the devices.
+        cluster: the devices; beside GPUs the CPU is left out, see `accelerators`.
         schedule: `"gpipe"`, `"1f1b"` or `"interleaved"`; None for the faster one of the first two,
             of those that fit in memory.
 
@@ -52,7 +53,7 @@ def plan_pipeline(
             microbatches make no equal rounds of them.
     """
     began = time.monotonic()
-    units = stage_units(graph)
+    units, cluster = stage_units(graph), accelerators(cluster)
     whole = PlacementProblem(graph, cluster, units.of_op)
     order: PipelineSchedule
     if schedule == "interleaved":

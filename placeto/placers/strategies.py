@@ -9,6 +9,7 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import all_on
+from placeto.placement.accelerators import accelerators
 from placeto.placement.module_devices import modules_meta
 from placeto.placement.pipeline_plan import stage_units
 from placeto.placers.pipeline import best_stages, plan_pipeline
@@ -54,18 +55,21 @@ def outlook(graph: ComputationGraph, cluster: Cluster, strategy: Strategy) -> Ou
     where a simulation without that rule is fastest. `pipeline`: see `plan_pipeline`.
     `data-parallel`: the whole module on each of several devices, the fastest ones; each has a share
     of the microbatches (of a step of one, of its examples), then gradients are summed up by a ring
-    (Patarasuk & Yuan 2009), which does not overlap with what comes before.
+    (Patarasuk & Yuan 2009), which does not overlap with what comes before. Of a cluster with GPUs
+    the CPU is left out, see `accelerators`.
 
     Raises:
         PlacetoError: the graph is of no PyTorch module, or has no costs for a device.
         NotApplicable: one device or one microbatch, where more are needed.
     """
     modules_meta(graph)
-    if strategy != "single" and cluster.num_devices == 1:
-        raise NotApplicable(f"cluster {cluster.name!r} has one device")
+    used = accelerators(cluster)
+    if strategy != "single" and used.num_devices == 1:
+        beside = " beside the CPU" if cluster.num_devices > 1 else ""
+        raise NotApplicable(f"cluster {cluster.name!r} has one device{beside}")
     if strategy in ("naive", "pipeline") and graph.num_microbatches == 1:
         raise NotApplicable("the step has one microbatch; extract it with ?microbatches=8")
-    return _OUTLOOKS[strategy](graph, cluster)
+    return _OUTLOOKS[strategy](graph, used)
 
 
 def verdict(found: Sequence[Outlook]) -> str:

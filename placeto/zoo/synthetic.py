@@ -11,7 +11,7 @@ from placeto.zoo.draws import drawn
 Edges = list[tuple[int, int]]
 
 SMALLEST, LARGEST = 30, 200  # ops
-# How long an op takes on a kind relative to a K80: the ratio of the peaks that
+# How long an op takes on a kind of the presets relative to a K80: the ratio of the peaks that
 # `extraction.device_kinds` has from the data sheets, rounded.
 SLOWDOWN = dict(cpu=2.1, k40=0.65, k80=1.0, p100=0.3, v100=0.18, a100=0.14, h100=0.042)
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,8 +55,11 @@ def test_a_module_is_measured_and_planned(placeto, two, monkeypatch):
     assert (column[adds] > 0).all()
     assert check["alone"] * column.sum() == pytest.approx(check["predicted"], rel=1e-6)
     assert graph.meta["costs"]["kinds"]["two-cpu"]["alone"] == check["alone"]
-    place = ("out/deep.json.gz", "--cluster", "out/two-calibrated.yaml", "--pipeline", "plan.json")
-    assert placeto("place", *place).status == 0
+    placed = ("out/deep.json.gz", "--cluster", "out/two-calibrated.yaml")
+    planned = placeto("place", *placed, "--pipeline", "plan.json")
+    assert planned.status == 0
+    compared = placeto("compare", *placed, "--strategies", "all")
+    assert "are estimates" not in planned.err + compared.err
     assert load_pipeline("plan.json").microbatches == 4
     # Once more, with the channels as they are, and a table for a person; libraries keep memory.
     monkeypatch.setattr("placeto.measurement.pytorch.calibrate.free_bytes", lambda device: 2**30)
@@ -142,3 +146,26 @@ def test_a_machine_is_found(placeto):
     assert "memory" in found.out
     assert "the cluster is in my-box.yaml" in found.err
     assert "name ends in .yaml" in placeto("detect", "-o", "box.json").complaint
+
+
+def test_without_the_cpu_there_has_to_be_a_gpu(placeto, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    refused = placeto("detect", "--without-cpu", "-o", "box.yaml")
+    assert "no device: PyTorch finds no GPU here" in refused.complaint
+    assert not Path("box.yaml").exists()
+
+
+def test_gpus_without_the_cpu(placeto, monkeypatch):
+    assert placeto("extract", SOURCE, "-o", "g.json.gz").status == 0
+    gpu = SimpleNamespace(name="NVIDIA GeForce RTX 4090", total_memory=24 * 2**30, major=8)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda number: gpu)
+    monkeypatch.setattr("torch.cuda.can_device_access_peer", lambda a, b: False)
+    assert placeto("detect", "-o", "box.yaml").status == 0
+    assert [each.name for each in load_cluster("box.yaml").devices] == ["cuda:0", "cuda:1", "cpu"]
+    assert placeto("detect", "--without-cpu", "-o", "box.yaml").status == 0
+    assert [each.name for each in load_cluster("box.yaml").devices] == ["cuda:0", "cuda:1"]
+    # Before anything is measured.
+    place = ("place", "g.json.gz", "--cluster", "box.yaml", "--pipeline", "plan.json")
+    assert placeto(*place).status == 0

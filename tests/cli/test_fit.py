@@ -2,7 +2,7 @@
 
 import pytest
 
-from placeto import Cluster, Device, save_cluster
+from placeto import Channel, Cluster, Device, save_cluster
 from placeto.extraction import extract
 from placeto.placers.strategies import outlook
 
@@ -32,6 +32,8 @@ def test_one_more_does_not_fit(placeto, first, microbatches):
     assert found.document["fits"] == (first <= largest)
     assert len(found.document["tries"]) <= 14  # of some hundred batches
     assert f"the largest that does is {largest}" in found.err
+    said = "op times of mlp on k80 are estimates; placeto calibrate --torch measures them"
+    assert found.err.count(said) == 1
 
 
 def test_nothing_fits(placeto):
@@ -40,6 +42,16 @@ def test_nothing_fits(placeto):
     assert found.status == 1
     assert "fullest device" in found.out
     assert "no batch fits, not even 1" in found.err
+
+
+def test_what_fits_beside_the_gpu_alone_does_not_fit(placeto):
+    ways = [Channel(f"{a}-{b}", (a,), (b,), 1e9) for a, b in (("cuda:0", "cpu"), ("cpu", "cuda:0"))]
+    devices = (Device("cuda:0", "k80", 100), Device("cpu", "cpu", 2**30))
+    save_cluster(Cluster("box", devices, tuple(ways)), "box.yaml")
+    argv = (f"{MODELS}:mlp?batch=4", "--cluster", "box.yaml")
+    assert placeto("fit", *argv, "--json").document["largest"] is None
+    refused = placeto("fit", *argv, "--strategy", "data-parallel").complaint
+    assert "cluster 'box' has one device beside the CPU" in refused
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,15 @@
 
 import pytest
 
-from placeto import load_graph, load_pipeline, save_graph
+from placeto import (
+    Channel,
+    Cluster,
+    Device,
+    load_graph,
+    load_pipeline,
+    save_cluster,
+    save_graph,
+)
 from placeto.extraction import extract
 
 SOURCE = "tests.extraction.pytorch.models:deep"
@@ -29,6 +37,8 @@ def test_what_is_said_to_a_person(placeto):
     found = placeto("place", f"{SOURCE}?microbatches=2", *PLACE, "--schedule", "gpipe")
     assert found.status == 0
     assert "the pipeline is in plan.json" in found.err
+    said = "op times of deep on k80 are estimates; placeto calibrate --torch measures them"
+    assert found.err.count(said) == 1
     assert load_pipeline("plan.json").schedule == "gpipe"
 
 
@@ -45,6 +55,28 @@ def test_the_number_of_microbatches_is_chosen(placeto):
     assert plan.step_time == found.document["step_time"] == chosen["step_time"]
     # Of one microbatch it is the best device's step.
     assert rows[0]["step_time"] == rows[0]["single_device_step_time"]
+
+
+def test_the_cpu_of_a_cluster_with_gpus_has_no_stage(placeto):
+    files = ("--pipeline", "plan.json", "-o", "p.json", "--save-graph", "g.json.gz")
+    argv = ("--cluster", "k80x2-cpu", "--microbatches", "4", "--schedule", "interleaved", *files)
+    found = placeto("place", SOURCE, *argv)
+    assert found.status == 0
+    assert "op times of deep on k80 are estimates" in found.err  # not of the CPU
+    assert {stage.device for stage in load_pipeline("plan.json").stages} == {"cuda:0", "cuda:1"}
+    # The placement is one of the whole cluster.
+    argv = ("g.json.gz", "--cluster", "k80x2-cpu", "--placement", "p.json", "--json")
+    assert placeto("simulate", *argv).document["peak_memory"][2] == 0
+
+
+def test_one_microbatch_is_not_for_the_cpu_either(placeto):
+    ways = [Channel(f"{a}-{b}", (a,), (b,), 1e9) for a, b in (("cuda:0", "cpu"), ("cpu", "cuda:0"))]
+    devices = (Device("cuda:0", "k80", 100), Device("cpu", "cpu", 2**30))
+    save_cluster(Cluster("box", devices, tuple(ways)), "box.yaml")
+    argv = ("--cluster", "box.yaml", "--pipeline", "plan.json", "--json")
+    found = placeto("place", f"{SOURCE}?batch=2&microbatches=auto", *argv)
+    assert found.status == 1
+    assert not any(row["feasible"] for row in found.document["microbatches"])
 
 
 @pytest.mark.parametrize(

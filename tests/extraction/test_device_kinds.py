@@ -2,7 +2,7 @@
 
 import pytest
 
-from placeto.extraction.device_kinds import DEVICE_KINDS
+from placeto.extraction.device_kinds import DEVICE_KINDS, cost_meta, estimated
 
 # float32 TFLOPS and GB/s as the data sheets print them; the K80's are half a board's, no boost.
 SHEETS = {
@@ -12,6 +12,13 @@ SHEETS = {
     "v100": (15.7, 900),
     "a100": (19.5, 2039),
     "h100": (67, 3350),
+    "h200": (67, 4800),
+    "b200": (600 / 8, 64000 / 8),
+    "a10": (31.2, 600),
+    "l4": (30.3, 300),
+    "l40s": (91.6, 864),
+    "geforce-rtx-3090": (35.6, 936),
+    "geforce-rtx-4090": (82.6, 1008),
     "cpu": (18 * 2.3 * 32 / 1000, 68),
 }
 
@@ -21,6 +28,15 @@ def test_peaks_are_those_of_the_data_sheet(kind) -> None:
     teraflops, gigabytes = SHEETS[kind.name]
     assert kind.flops_per_second == pytest.approx(teraflops * 1e12, rel=0.05)
     assert kind.bytes_per_second == pytest.approx(gigabytes * 1e9, rel=0.05)
+
+
+def test_kinds_that_were_not_measured() -> None:
+    costs = cost_meta("roofline")
+    costs["kinds"] |= {"box-a100": {"alone": 1.0, "machine": {}}, "k80": {"alone": 0.5}}
+    kinds = ("l4", "box-a100", "k80", "mine", "h100")
+    assert estimated({"costs": costs}, kinds) == ["l4", "h100"]
+    for meta in ({}, {"costs": "by hand"}, {"costs": {"kinds": ["l4"]}}):
+        assert estimated(meta, kinds) == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Plans of pipelines against all splits that there are."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,12 @@ def cluster(*kinds, memory=(2**34,) * 3, bandwidth=1e11):
     names = tuple(f"cuda:{number}" for number in range(len(kinds)))
     devices = tuple(map(Device, names, kinds, memory))
     return Cluster("some", devices, (Channel("all", names, names, bandwidth),))
+
+
+def with_fast_cpu(graph):
+    """The graph with a CPU ten times as fast as a K80, which would be worth to use."""
+    seconds = graph.op_seconds | {"cpu": graph.op_seconds["k80"] / 10}
+    return replace(graph, op_seconds=seconds)
 
 
 def all_splits(problem):
@@ -99,3 +106,22 @@ def test_what_is_told_of_a_plan(graph):
     work = placement.problem.group_seconds[:, 0]
     shares = [work[placement.devices == number].sum() for number in range(2)]
     assert shares[0] > 2 * shares[1]
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved"])
+def test_the_cpu_beside_gpus_has_no_stage(graph, schedule):
+    box = cluster("cpu", "k80", "k80")
+    plan, placement = plan_pipeline(with_fast_cpu(graph), box, schedule)
+    names = ("cuda:1", "cuda:2")
+    gpus = Cluster("some", box.devices[1:], (Channel("all", names, names, 1e11),))
+    expected, _ = plan_pipeline(graph, gpus, schedule)
+    assert plan == expected
+    assert {stage.device for stage in plan.stages} == set(names)
+    assert placement.problem.cluster == gpus
+
+
+def test_one_gpu_beside_the_cpu_is_not_split(graph):
+    plan, _ = plan_pipeline(with_fast_cpu(graph), cluster("k80", "cpu"))
+    assert [stage.device for stage in plan.stages] == ["cuda:0"]
+    assert plan.step_time == pytest.approx(plan.single_device_step_time)
+    assert plan.step_time == pytest.approx(graph.op_seconds["k80"].sum())

@@ -12,6 +12,7 @@ from placeto.extraction import extract
 from placeto.heuristics.initial import all_on
 from placeto.placers.pipeline import plan_pipeline
 from placeto.placers.strategies import (
+    STRATEGIES,
     Outlook,
     divided,
     in_sequence,
@@ -130,8 +131,19 @@ def test_data_parallel_by_hand(microbatches):
 
 
 def test_a_slow_third_device_is_left_alone(graph):
-    found = outlook(graph, cluster("v100", "v100", "cpu"), "data-parallel")
+    found = outlook(graph, cluster("v100", "v100", "k80"), "data-parallel")
     assert found.devices == ("cuda:0", "cuda:1")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_cpu_beside_gpus_computes_nothing(graph, strategy):
+    # It is fast and large, and would be taken for each strategy.
+    seconds = graph.op_seconds | {"cpu": graph.op_seconds["k80"] / 10}
+    box, gpus = cluster("k80", "k80", "cpu"), cluster("k80", "k80")
+    found = outlook(replace(graph, op_seconds=seconds), box, strategy)
+    assert found == outlook(graph, gpus, strategy)
+    cpus = replace(graph, op_seconds=graph.op_seconds | {"cpu": graph.op_seconds["k80"]})
+    assert outlook(cpus, cluster("cpu", "cpu"), strategy) == found
 
 
 def of(strategy, step_time, feasible=True):
@@ -156,6 +168,8 @@ def test_verdicts(found, expected):
 def test_what_cannot_be_compared(graph):
     with pytest.raises(NotApplicable, match="cluster 'some' has one device"):
         outlook(graph, cluster("k80"), "naive")
+    with pytest.raises(NotApplicable, match="cluster 'some' has one device beside the CPU"):
+        outlook(graph, cluster("k80", "cpu"), "data-parallel")
     one = extract(f"{MODELS}:mlp").graph
     with pytest.raises(NotApplicable, match="one microbatch; extract it with"):
         outlook(one, cluster("k80", "k80"), "pipeline")

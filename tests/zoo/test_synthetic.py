@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from placeto import PlacementProblem, load_cluster, place, simulate
+from placeto.extraction.bundled import KINDS
 from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.graph import ComputationGraph
 from placeto.heuristics.initial import random_placement
@@ -48,7 +49,7 @@ def test_every_kind_of_the_presets_has_op_times() -> None:
     kinds = {
         kind for name in bundle.names("clusters", (".yaml",)) for kind in load_cluster(name).kinds
     }
-    assert kinds | {"p100"} <= set(SLOWDOWN) == {kind.name for kind in DEVICE_KINDS}
+    assert kinds | {"p100"} == set(SLOWDOWN) == set(KINDS)
     peak = {kind.name: kind.flops_per_second for kind in DEVICE_KINDS}
     for kind, slowdown in SLOWDOWN.items():
         assert slowdown == pytest.approx(peak["k80"] / peak[kind], rel=0.05)

@@ -30,7 +30,11 @@ _NVLINKS = re.compile(r"NV(\d+)")
 
 
 def detect_cluster(
-    name: str, processes: int = 1, reserve: float = RESERVE, disk: Path | None = None
+    name: str,
+    processes: int = 1,
+    reserve: float = RESERVE,
+    disk: Path | None = None,
+    cpu: bool = True,
 ) -> Cluster:
     """The GPUs and the CPU of this machine, or CPU processes where it has no GPU.
 
@@ -44,10 +48,11 @@ def detect_cluster(
         reserve: the share of each memory that placements are to leave free: allocators have gaps.
         disk: a folder on a disk that is to be a device, too, which holds weights in a device map.
             How fast it is read is measured.
+        cpu: whether the CPU is a device beside GPUs.
 
     Raises:
         PlacetoError: fewer than one process, or several beside GPUs or a disk; a reserve that is no
-            share; a folder that cannot be written to.
+            share; a folder that cannot be written to; no CPU asked for, and no GPU there.
     """
     import torch
 
@@ -56,12 +61,14 @@ def detect_cluster(
     if disk is not None:
         if processes > 1:
             raise PlacetoError("processes goes without a disk: device maps are of one process")
-        return _with_disk(detect_cluster(name, 1, reserve), disk, reserve)
+        return _with_disk(detect_cluster(name, 1, reserve, cpu=cpu), disk, reserve)
     if processes < 1:
         raise PlacetoError(f"processes is {processes}, expected a number from 1")
     here = machine()
     host = f"{here['processor']}, {here['cores']} cores"
     if not torch.cuda.is_available():
+        if not cpu:
+            raise PlacetoError("without the CPU there is no device: PyTorch finds no GPU here")
         memory = int((1 - reserve) * _host_memory()) // processes
         names = [f"rank{number}" for number in range(processes)] if processes > 1 else ["cpu"]
         devices = [Device(each, "cpu", memory, torch="cpu") for each in names]
@@ -75,14 +82,14 @@ def detect_cluster(
         return Cluster(name, tuple(devices), tuple(loopback), source)
     if processes > 1:
         raise PlacetoError("processes goes with a machine without a GPU: each GPU has its own")
-    return _with_gpus(name, host, reserve)
+    return _with_gpus(name, host, reserve, cpu)
 
 
 def _kept(reserve: float) -> str:
     return f"{reserve:.0%} of each memory are left free."
 
 
-def _with_gpus(name: str, host: str, reserve: float) -> Cluster:
+def _with_gpus(name: str, host: str, reserve: float, cpu: bool) -> Cluster:
     import torch
 
     count = torch.cuda.device_count()
@@ -92,7 +99,8 @@ def _with_gpus(name: str, host: str, reserve: float) -> Cluster:
         Device(each, kind_of(gpu.name), int((1 - reserve) * gpu.total_memory), GPU_LAUNCH)
         for each, gpu in zip(names, found, strict=True)
     ]
-    devices.append(Device("cpu", "cpu", int((1 - reserve) * _host_memory())))
+    if cpu:
+        devices.append(Device("cpu", "cpu", int((1 - reserve) * _host_memory())))
     bus = REACHED * _pcie_bandwidth()
     links, channels, said = _nvlinks(count), [], []
     for a, b in permutations(range(count), 2):
@@ -105,7 +113,7 @@ def _with_gpus(name: str, host: str, reserve: float) -> Cluster:
         said.append(way)
         ends = (names[a],), (names[b],)
         channels.append(Channel(f"{names[a]}-to-{names[b]}", *ends, bandwidth, GPU_LATENCY))
-    for each in names:
+    for each in names if cpu else ():
         channels.append(Channel(f"{each}-to-cpu", (each,), ("cpu",), bus, GPU_LATENCY))
         channels.append(Channel(f"cpu-to-{each}", ("cpu",), (each,), bus, GPU_LATENCY))
     ways = f", connected by {' and '.join(dict.fromkeys(said))}" if said else ""

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from placeto import PlacetoError
+from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.measurement.pytorch import detect
 from placeto.measurement.pytorch.detect import detect_cluster, kind_of, read_topology
 
@@ -42,11 +43,32 @@ def test_links_of_a_topology():
         ("NVIDIA H100 80GB HBM3", "h100"),
         ("Tesla V100-SXM2-16GB", "v100"),
         ("NVIDIA A100-SXM4-80GB", "a100"),
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA B200", "b200"),
+        ("NVIDIA A10", "a10"),
+        ("NVIDIA L4", "l4"),
+        ("NVIDIA L40S", "l40s"),
+        ("NVIDIA GeForce RTX 3090", "geforce-rtx-3090"),
         ("NVIDIA GeForce RTX 4090", "geforce-rtx-4090"),
     ],
 )
 def test_kinds(product, kind):
     assert kind_of(product) == kind
+    assert kind in {each.name for each in DEVICE_KINDS}
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        "NVIDIA A10G",
+        "NVIDIA L40",
+        "NVIDIA GeForce RTX 3090 Ti",
+        "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+    ],
+)
+def test_others_have_other_figures(product):
+    assert kind_of(product) not in {each.name for each in DEVICE_KINDS}
 
 
 def test_a_machine_without_a_gpu(monkeypatch):
@@ -115,6 +137,22 @@ def test_unequal_gpus(gpus):
     assert "2 x NVIDIA A100-SXM4-80GB and 2 x Tesla V100-PCIE-32GB" in cluster.source
     with pytest.raises(PlacetoError, match="goes with a machine without a GPU"):
         detect_cluster("box", processes=2)
+
+
+def test_gpus_without_the_cpu(gpus, monkeypatch, tmp_path):
+    box, alone = detect_cluster("box"), detect_cluster("box", cpu=False)
+    assert alone.devices == box.devices[:4]
+    assert alone.channels == tuple(each for each in box.channels if "cpu" not in each.name)
+    monkeypatch.setattr(detect, "READ", 1 << 20)
+    with_disk = detect_cluster("box", disk=tmp_path, cpu=False)
+    assert [each.kind for each in with_disk.devices[3:]] == ["v100", "disk"]
+
+
+def test_without_the_cpu_there_has_to_be_a_gpu(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for disk in (None, tmp_path):
+        with pytest.raises(PlacetoError, match="no device: PyTorch finds no GPU here"):
+            detect_cluster("box", disk=disk, cpu=False)
 
 
 def test_nothing_of_nvidia_is_installed(monkeypatch):
