@@ -11,9 +11,12 @@ schedule: a process makes its passes in a fixed order. PyTorch (2.13) holds more
 - gradients of parameters until all updates are made, and the batch, which the caller has.
 """
 
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
-from placeto.graph import BACKWARD, FORWARD, UPDATE
+from placeto.graph import BACKWARD, FORWARD, UPDATE, ComputationGraph
 from placeto.problem import PlacementProblem
 from placeto.simulation.stages import PipelineSchedule, program, stage_of_groups
 from placeto.support.arrays import Bools, Floats, Ints
@@ -27,7 +30,7 @@ def stage_memory(problem: PlacementProblem, devices: Ints, schedule: PipelineSch
         devices: (num_groups,) where each group is.
         schedule: that the stages run.
     """
-    graph = problem.graph
+    graph, traits = problem.graph, _traits(problem)
     stage = stage_of_groups(devices)[problem.op_group]
     processes = len(np.unique(devices))
     passes = _Passes(problem, stage, processes, schedule)
@@ -42,19 +45,16 @@ def stage_memory(problem: PlacementProblem, devices: Ints, schedule: PipelineSch
     yielded = np.zeros(graph.num_tensors, dtype=bool)
     yielded[graph.edge_tensor[crosses]] = True
     sent_back = yielded & (graph.phase[producer] == BACKWARD) & (part >= 0)
-    yielded = (yielded | _outputs(problem)) & forward & (part >= 0)
+    yielded = (yielded | traits.output) & forward & (part >= 0)
     for held, until in ((yielded, passes.yielded), (sent_back, passes.sent_back)):
         death[held] = np.maximum(death[held], until[here[held], part[held]])
-    stays = np.array([graph.op_types[op] == "input" for op in producer], dtype=bool)
-    birth = np.where(stays, passes.first[here % processes], place[producer])
-    stays[graph.edge_tensor[graph.phase[graph.edge_consumer] == UPDATE]] = True
+    birth = np.where(traits.given, passes.first[here % processes], place[producer])
+    stays = traits.given | traits.updating
     death[stays] = passes.last[here[stays] % processes]
 
     change = np.zeros(graph.num_ops + 1)
-    np.add.at(change, birth, size)
-    np.add.at(change, death + 1, -size)
-    np.add.at(change, place, graph.temp_bytes)
-    np.add.at(change, place + 1, -graph.temp_bytes)
+    for begin, end, held in ((birth, death, size), (place, place, graph.temp_bytes)):
+        change += np.bincount(begin, held, len(change)) - np.bincount(end + 1, held, len(change))
     peaks = np.maximum.reduceat(np.cumsum(change[:-1]), passes.first)
     always = np.bincount(stage % processes, graph.param_bytes, processes)
     received, to = np.unique(np.stack([graph.edge_tensor, target])[:, crosses], axis=1)
@@ -66,17 +66,40 @@ def stage_memory(problem: PlacementProblem, devices: Ints, schedule: PipelineSch
     return found
 
 
-def _outputs(problem: PlacementProblem) -> Bools:
-    """(num_tensors,) whether a tensor is what the loss reads of the module."""
-    graph = problem.graph
-    paths = graph.meta.get("pytorch", {}).get("modules")
-    if paths is None:
-        return np.zeros(graph.num_tensors, dtype=bool)
-    inside = np.array([path is not None for path in paths])
-    reads = ~inside[graph.edge_consumer] & inside[graph.tensor_producer[graph.edge_tensor]]
-    found = np.zeros(graph.num_tensors, dtype=bool)
-    found[graph.edge_tensor[reads & (graph.phase[graph.edge_consumer] == FORWARD)]] = True
-    return found
+@dataclass(frozen=True, eq=False)
+class _Traits:
+    """What is known of a graph's tensors and ops wherever they are.
+
+    Attributes:
+        given: (num_tensors,) whether one is an input of the step.
+        output: (num_tensors,) whether it is what the loss reads of the module.
+        updating: (num_tensors,) whether an update reads it.
+        in_pass: (num_ops,) by what ops of a pass are ordered.
+    """
+
+    given: Bools
+    output: Bools
+    updating: Bools
+    in_pass: Floats
+
+
+_TRAITS: WeakKeyDictionary[PlacementProblem, _Traits] = WeakKeyDictionary()
+
+
+def _traits(problem: PlacementProblem) -> _Traits:
+    """The traits of a problem's graph, found when first asked for."""
+    if problem not in _TRAITS:
+        graph = problem.graph
+        given = np.array([kind == "input" for kind in graph.op_types], dtype=bool)
+        paths = graph.meta.get("pytorch", {}).get("modules", graph.op_names)
+        inside = np.array([path is not None for path in paths], dtype=bool)
+        phase, source = graph.phase, graph.tensor_producer[graph.edge_tensor]
+        in_loss = (phase == FORWARD) & ~inside
+        output, updating = np.zeros((2, graph.num_tensors), dtype=bool)
+        output[graph.edge_tensor[in_loss[graph.edge_consumer] & inside[source]]] = True
+        updating[graph.edge_tensor[(phase == UPDATE)[graph.edge_consumer]]] = True
+        _TRAITS[problem] = _Traits(given[graph.tensor_producer], output, updating, _in_pass(graph))
+    return _TRAITS[problem]
 
 
 class _Passes:
@@ -95,24 +118,20 @@ class _Passes:
         graph = problem.graph
         stages, count = int(stage.max()) + 1, graph.num_microbatches
         number = np.zeros((stages, count, 2), dtype=np.int64)  # of a pass, in its process
-        every = []
         for process in range(processes):
             turns = program(schedule, process, processes, stages, count)
             own = [turn.compute for turn in turns if turn.compute is not None]
             for place, each in enumerate(own):
                 number[each.stage, each.microbatch, int(each.forward)] = place + 1
-            every.append(own)
         behind = 2 * count * (stages // processes) + 1  # all passes, where updates are
-        of_pass = number[
-            stage, np.maximum(graph.microbatch, 0), (graph.phase != BACKWARD).astype(int)
-        ]
+        forward = (graph.phase != BACKWARD).astype(np.int64)
+        of_pass = number[stage, np.maximum(graph.microbatch, 0), forward]
         of_pass[graph.microbatch < 0] = 0
         of_pass[graph.phase == UPDATE] = behind
         key = (stage % processes) * (behind + 1) + of_pass
-        order = np.lexsort((_in_pass(problem), key))
+        order = np.lexsort((_traits(problem).in_pass, key))
         self.place = np.empty(graph.num_ops, dtype=np.int64)
         self.place[order] = np.arange(graph.num_ops)
-
         sorted_key = key[order]
 
         def end(of_process: Ints, number: Ints) -> Ints:
@@ -135,12 +154,11 @@ class _Passes:
         self.sent_back, self.yielded = (end(owner, each) for each in until)
 
 
-def _in_pass(problem: PlacementProblem) -> Floats:
+def _in_pass(graph: ComputationGraph) -> Floats:
     """(num_ops,) by what ops of a pass are ordered: as traced, but for sums of gradients.
 
     PyTorch adds up the gradient of a parameter as soon as it is there.
     """
-    graph = problem.graph
     found = np.empty(graph.num_ops)
     found[graph.topological_order] = np.arange(graph.num_ops)
     made = np.bincount(graph.tensor_producer, graph.tensor_bytes, graph.num_ops)
