@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from placeto.problem import PlacementProblem
 from placeto.simulation import Outcomes, simulate_many
 from placeto.simulation.loads import throughputs
+from placeto.simulation.stage_memory import stage_memory
+from placeto.simulation.stages import PipelineSchedule, run_stages, stages_of
 from placeto.simulation.state import State
 from placeto.support.arrays import Floats, Ints
 from placeto.support.jit import inner, njit
@@ -49,6 +51,23 @@ def overflow_so_far(s: State, memory_limit: Ints) -> float:
     for device in range(len(memory_limit)):
         over += max(s.devices[device].peak - memory_limit[device], 0)
     return over
+
+
+def staged_worth(
+    problem: PlacementProblem, devices: Ints, schedule: PipelineSchedule
+) -> tuple[float, float]:
+    """Bytes over the limits of all devices, and seconds, of a pipeline's step; less is better.
+
+    Both are infinite where PyTorch refuses the stages.
+
+    Args:
+        problem: its groups are a row, of which a stretch is a stage.
+        devices: (num_groups,) where each group is.
+        schedule: that the stages run.
+    """
+    seconds = run_stages(stages_of(problem, devices), schedule).seconds
+    over = float(overflow(problem, stage_memory(problem, devices, schedule)))
+    return over if np.isfinite(seconds) else np.inf, seconds
 
 
 def penalised_time(problem: PlacementProblem, outcomes: Outcomes, memory_penalty: float) -> Floats:

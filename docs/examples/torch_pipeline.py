@@ -26,6 +26,7 @@ def main():
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--save", help="folder of the weights, of each process those that it has")
     wanted = parser.parse_args()
     net = importlib.import_module(wanted.net)
     plan = placeto.load_pipeline(wanted.plan)
@@ -74,6 +75,9 @@ def main():
         if losses:
             seconds = time.perf_counter() - began
             print(f"step {step}: loss {torch.stack(losses).mean():.4f}, {1e3 * seconds:.0f} ms")
+    if wanted.save:
+        weights = {name: each.detach().cpu() for name, each in parameters}
+        torch.save(weights, os.path.join(wanted.save, f"weights-{rank}.pt"))
     dist.destroy_process_group()
 
 

@@ -72,13 +72,15 @@ def user_function(
             assert spec.loader is not None
             sys.modules[spec.name] = module  # dataclasses and pickles look their module up there
             spec.loader.exec_module(module)
-    make = getattr(module, source.target, None)
+        make = getattr(module, source.target, None)
     if not callable(make):
         functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
         said = f"module {source.scheme!r} has no function {source.target!r}"
         raise unknown(source.text, said, "functions", functions)
+    with running(source):
+        parameters = inspect.signature(make).parameters.values()
     own = {}
-    for each in inspect.signature(make).parameters.values():
+    for each in parameters:
         if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
             continue
         if each.default is each.empty and each.name not in source.options:
@@ -91,11 +93,16 @@ def user_function(
 
 
 @contextlib.contextmanager
-def running(source: Source) -> Iterator[None]:
-    """A context in which code of the user's runs.
+def running(source: Source, failing: str = "") -> Iterator[None]:
+    """A context in which code of the user's runs, or what becomes of it is worked on.
 
     It imports from beside its file or, of a module, from where the user stands. What it raises
     becomes one line that says where; the error itself, with its traceback, is the `__cause__`.
+
+    Args:
+        source: whose code it is.
+        failing: what it means that something is raised, such as "it has no gradient"; then the line
+            of this package that raised it is said where none of the user's did.
 
     Raises:
         PlacetoError: whatever the code raises.
@@ -111,7 +118,10 @@ def running(source: Source) -> Iterator[None]:
         said = f"{type(error).__name__}: {text}"
         if isinstance(error, ModuleNotFoundError) and error.name:
             said = f"no module {error.name!r}; run where it can be imported"
-        raise PlacetoError(f"{source.text}: {said}{raised_at(error)}") from error
+        place = raised_at(error)
+        if failing:
+            said, place = f"{failing}: {said}", place or _raised_here(error)
+        raise PlacetoError(f"{source.text}: {said}{place}") from error
     finally:
         with contextlib.suppress(ValueError):  # the user's code may have changed it
             sys.path.remove(folder)
@@ -137,6 +147,15 @@ def raised_in_library(error: BaseException, but: str) -> str:
         _, _, inside = frame.filename.rpartition("site-packages/")
         if inside != frame.filename and not inside.startswith((f"{but}/", "placeto/")):
             return f" ({inside}, line {frame.lineno})"
+    return ""
+
+
+def _raised_here(error: BaseException) -> str:
+    """The innermost line of this package that raised an error, or nothing."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(_PLACETO) and path != Path(__file__):
+            return f" ({path.relative_to(_PLACETO.parent)}, line {frame.lineno})"
     return ""
 
 

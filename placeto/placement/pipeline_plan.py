@@ -52,7 +52,7 @@ class PipelinePlan(Document, frozen=True, kw_only=True):
         step_time: seconds, of passes as the schedule runs them, with simulated transfers.
         single_device_step_time: simulated seconds of the same microbatches on the best device that
             they fit on; None if they fit on none.
-        peak_memory: simulated bytes of each stage's device.
+        peak_memory: simulated bytes of each stage's device, see `simulation.stage_memory`.
         feasible: whether every stage fits into its device's memory.
         bubble: for which share of a step the devices are free.
         examples_per_second: None where the graph does not say how many a step has.

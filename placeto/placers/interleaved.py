@@ -13,10 +13,9 @@ import numpy as np
 
 from placeto.graph import BACKWARD, UPDATE, ComputationGraph
 from placeto.heuristics.stages import Chain, device_orders
-from placeto.objective import overflow
+from placeto.objective import staged_worth
 from placeto.problem import PlacementProblem
-from placeto.simulation import simulate_many
-from placeto.simulation.stages import interleaved_passes, run_stages, stages_of
+from placeto.simulation.stages import interleaved_passes
 from placeto.support.arrays import Ints
 
 MOST_CHUNKS = 4
@@ -130,8 +129,4 @@ def _interleaved(problem: PlacementProblem, cuts: Ints, order: tuple[int, ...]) 
     stage = np.searchsorted(cuts, np.arange(problem.num_groups), side="right")
     ranks = turns(problem.graph, stage[problem.op_group], problem.num_devices)
     turned, devices = replace(problem, order=ranks), np.array(order)[stage]
-    outcome = simulate_many(turned, devices[None])
-    (over,) = overflow(turned, outcome.peak_memory).tolist()
-    seconds = run_stages(stages_of(turned, devices), "interleaved").seconds
-    worth = (over if np.isfinite(seconds) else np.inf, seconds)
-    return Interleaved(turned, devices, worth, 1)
+    return Interleaved(turned, devices, staged_worth(turned, devices, "interleaved"), 1)

@@ -9,14 +9,15 @@ import numpy as np
 from placeto.cluster import Cluster
 from placeto.graph import ComputationGraph
 from placeto.heuristics.stages import Chain, device_orders
-from placeto.objective import overflow
+from placeto.objective import overflow, staged_worth
 from placeto.placement import Placement
 from placeto.placement.accelerators import accelerators
 from placeto.placement.pipeline_plan import PipelinePlan, plan_of, stage_units
 from placeto.placers.interleaved import best_interleaved
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
-from placeto.simulation import simulate, simulate_many
+from placeto.simulation import simulate_many
+from placeto.simulation.stage_memory import stage_memory
 from placeto.simulation.stages import PipelineSchedule, run_stages, stages_of
 from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable
@@ -33,9 +34,10 @@ def plan_pipeline(
     The stages are contiguous along the forward pass, and begin with modules. Cuts that balance the
     work (by dynamic programming, see `heuristics.stages`), for each number of stages and each order
     of the devices, are moved, and devices exchanged, as long as the step becomes faster, pass by
-    pass as PyTorch's schedule runs it (see `simulation.stages`); memory is simulated op by op.
-    What fits in memory goes before what does not. One stage is a plan, too: then no split is worth
-    its price. Several stages a device are those of `placers.interleaved`.
+    pass as PyTorch's schedule runs it (see `simulation.stages`), with the memory that PyTorch then
+    holds (see `simulation.stage_memory`). What fits in memory goes before what does not. One stage
+    is a plan, too: then no split is worth its price. Several stages a device are those of
+    `placers.interleaved`.
 
     Args:
         graph: of `placeto extract` of a module, with more than one microbatch.
@@ -69,14 +71,14 @@ def plan_pipeline(
         evaluations = turned.evaluations
     else:
         order, problem, devices, evaluations = _best_plain(whole, schedule)
-    outcome = simulate(problem, devices)
+    peak = stage_memory(problem, devices, order)
     step = run_stages(stages_of(problem, devices), order)
     placement = Placement(
         problem,
         devices,
         step.seconds,
-        outcome.peak_memory,
-        outcome.feasible,
+        peak,
+        bool((peak <= problem.memory_limit).all() and np.isfinite(step.seconds)),
         method="pipeline",
         found_by="pipeline",
         evaluations=evaluations,
@@ -126,14 +128,13 @@ def best_stages(
     many = np.concatenate([chain.placed(chain.cuts(order)[1][None], order) for order in orders])
     best, lowest, evaluations = many[0], (np.inf, np.inf), 0
     while len(many):
-        outcomes = simulate_many(problem, many)
         evaluations += len(many)
-        over = overflow(problem, outcomes.peak_memory).tolist()
-        seconds = outcomes.step_time.tolist()
-        if schedule is not None:
-            seconds = [run_stages(stages_of(problem, each), schedule).seconds for each in many]
-            over = np.where(np.isinf(seconds), np.inf, over).tolist()  # what PyTorch refuses
-        worth = list(zip(over, seconds, strict=True))
+        if schedule is None:
+            outcomes = simulate_many(problem, many)
+            over = overflow(problem, outcomes.peak_memory).tolist()
+            worth = list(zip(over, outcomes.step_time.tolist(), strict=True))
+        else:
+            worth = [staged_worth(problem, each, schedule) for each in many]
         if min(worth) >= lowest:
             break
         lowest = min(worth)

@@ -190,8 +190,10 @@ def _pipeline(graph: ComputationGraph, cluster: Cluster) -> Outlook:
     how = f"{plan.schedule}, split at {', '.join(plan.split_points)}"
     if not plan.split_points:
         how = "no split is worth its price"
-    found = _placed("pipeline", placement.problem, placement.devices)
-    return replace(found, step_time=plan.step_time, how=how)
+    used = np.unique(placement.devices).tolist()
+    names = tuple(cluster.devices[device].name for device in used)
+    peaks = tuple(placement.peak_memory[used].tolist())
+    return Outlook("pipeline", names, plan.step_time, peaks, plan.feasible, how)
 
 
 def _data_parallel(graph: ComputationGraph, cluster: Cluster) -> Outlook:

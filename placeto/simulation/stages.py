@@ -102,7 +102,7 @@ def stages_of(problem: PlacementProblem, devices: Ints) -> Stages:
     graph = problem.graph
     first = np.append(True, devices[1:] != devices[:-1])
     device = devices[first]
-    stage = (np.cumsum(first) - 1)[problem.op_group]
+    stage = stage_of_groups(devices)[problem.op_group]
     took = problem.seconds_of(devices)
     took = took + (took > 0) * problem.arrays.launch_overhead[device[stage]]
     seconds = np.zeros((len(device), graph.num_microbatches, 2))
@@ -113,6 +113,12 @@ def stages_of(problem: PlacementProblem, devices: Ints) -> Stages:
     update = np.zeros(len(device))
     np.add.at(update, stage[updates], took[updates])
     return Stages(device, seconds, update, *_wires(problem, device, stage))
+
+
+def stage_of_groups(devices: Ints) -> Ints:
+    """(num_groups,) the stage of each group of a row, by where each is; from 0."""
+    stage: Ints = np.cumsum(np.append(False, devices[1:] != devices[:-1]))
+    return stage
 
 
 def _wires(

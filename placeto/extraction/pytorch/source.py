@@ -36,6 +36,7 @@ STEP_OPTIONS: dict[str, Any] = {
     "together": "modules",
 }
 _TOGETHER = ("modules", "parameters")
+_NO_GRAPH = "its trace cannot be turned into a graph"
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,11 @@ def extract_module(source: Source, say: Progress) -> Extraction:
 
 
 def trace_module(source: Source, say: Progress) -> Traced:
-    """Captures the step of a source; see `extract_module`."""
+    """Captures the step of a source.
+
+    Raises:
+        PlacetoError: see `extract_module`; whatever else is raised on the way is its `__cause__`.
+    """
     from torch._subclasses import FakeTensorMode
     from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -108,27 +113,39 @@ def trace_module(source: Source, say: Progress) -> Traced:
         names, owners = _names(call.module)
         say("capturing it with torch.export and AOTAutograd")
         captured = capture(call, mode, training=training, loss=options["loss"], where=where)
-    listed = list_ops(captured, names, options["optimizer"])
-    if options["cache"]:
-        if training:
-            raise PlacetoError(f"{where}: cache={options['cache']}: expected inference=true, too")
-        listed = with_cache(listed, options["cache"], where)
-    if listed.narrow:
-        warnings.append(
-            f"{', '.join(listed.narrow)} compute in less than 32 bits, and are timed at the peak "
-            "of 32"
-        )
-    parts = dict(call.module.named_modules(remove_duplicate=False))
-    normalized = any(isinstance(part, _BatchNorm) for part in parts.values())
-    if call.microbatches > 1 and training and normalized:
-        warnings.append(BY_MICROBATCH)
-    whole = options["together"] == "modules"
-    keys = colocation_keys(listed.ops, owners, list(parts), whole=whole)
+    with running(source, _NO_GRAPH):
+        listed = list_ops(captured, names, options["optimizer"])
+        if options["cache"]:
+            if training:
+                raise PlacetoError(
+                    f"{where}: cache={options['cache']}: expected inference=true, too"
+                )
+            listed = with_cache(listed, options["cache"], where)
+        if listed.narrow:
+            warnings.append(
+                f"{', '.join(listed.narrow)} compute in less than 32 bits, and are timed at the "
+                "peak of 32"
+            )
+        parts = dict(call.module.named_modules(remove_duplicate=False))
+        normalized = any(isinstance(part, _BatchNorm) for part in parts.values())
+        if call.microbatches > 1 and training and normalized:
+            warnings.append(BY_MICROBATCH)
+        whole = options["together"] == "modules"
+        keys = colocation_keys(listed.ops, owners, list(parts), whole=whole)
     return Traced(source, make, options, own, call, captured, listed, names, keys, warnings)
 
 
 def graph_of(traced: Traced) -> tuple[ComputationGraph, list[int]]:
-    """The graph of a whole step, and of which of the traced ops each op is, see `repeated`."""
+    """The graph of a whole step, and of which of the traced ops each op is, see `repeated`.
+
+    Raises:
+        PlacetoError: there is none; whatever was raised is its `__cause__`.
+    """
+    with running(traced.source, _NO_GRAPH):
+        return _graph_of(traced)
+
+
+def _graph_of(traced: Traced) -> tuple[ComputationGraph, list[int]]:
     import torch
 
     ops, keys, microbatches = traced.listed.ops, traced.keys, traced.call.microbatches

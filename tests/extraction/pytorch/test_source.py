@@ -7,6 +7,7 @@ import pytest
 
 from placeto.cluster import Cluster, Device
 from placeto.extraction import extract
+from placeto.extraction.pytorch.ops import OPTIMIZERS
 from placeto.extraction.source import parse_source
 from placeto.extraction.user_code import is_pytorch
 from placeto.problem import PlacementProblem
@@ -121,6 +122,46 @@ def test_what_cannot_be_extracted_is_said_in_one_line(source: str, complaint: st
     with pytest.raises(PlacetoError, match=complaint) as raised:
         extract(f"{MODELS}:{source}")
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("stage", "options"),
+    [
+        ("list_ops", "loss=mse"),
+        ("with_cache", "inference=true&cache=9"),
+        ("colocation_keys", "together=parameters"),
+        ("repeated", "microbatches=2"),
+        ("tensor_columns", "loss=mse"),
+    ],
+)
+def test_what_breaks_behind_the_trace_is_one_line(
+    stage: str, options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("seq_nr")
+
+    monkeypatch.setattr(f"placeto.extraction.pytorch.source.{stage}", broken)
+    complaint = "mlp.*: its trace cannot be turned into a graph: KeyError: 'seq_nr' "
+    with pytest.raises(PlacetoError, match=complaint) as raised:
+        extract(f"{MODELS}:mlp?{options}")
+    assert "\n" not in str(raised.value)
+    assert isinstance(raised.value.__cause__, KeyError)
+
+
+def test_where_it_broke_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "net.py").write_text(FILE + "make.__signature__ = 3\n")
+    with pytest.raises(PlacetoError, match=r"net\.py:make: TypeError: unexpected object 3"):
+        extract(f"{tmp_path}/net.py:make")
+    (tmp_path / "net.py").write_text(
+        "import torch\nclass Net(torch.nn.Linear):\n    def state_dict(self, *given, **named):\n"
+        "        return {}['own']\ndef make():\n    return Net(4, 3), torch.zeros(8, 4)\n"
+    )
+    with pytest.raises(PlacetoError, match=r"KeyError: 'own' \(.*net\.py, line 4\)"):
+        extract(f"{tmp_path}/net.py:make?inference=true")
+    monkeypatch.setitem(OPTIMIZERS, "sgd", ())  # type: ignore[arg-type]
+    complaint = r"a graph: ValueError: .* \(placeto/extraction/pytorch/ops\.py, line \d+\)"
+    with pytest.raises(PlacetoError, match=complaint):
+        extract(f"{MODELS}:mlp?optimizer=sgd")
 
 
 @pytest.mark.parametrize(
