@@ -1,27 +1,53 @@
 """What moves of ranks win: `python -m benchmarks.ranks`.
 
-The named instances of several microbatches: from what `auto` finds in eighteen seconds, two more of
-moves of ranks, as `placeto place` does, or two more of the search that moves groups. It takes seven
-minutes. Writes `results/ranks.json` and `results/ranks.md`.
+The named instances of several microbatches, and the steps that `benchmarks.pipelines` has
+calibrated on two workers: from what `auto` finds in eighteen seconds, two more of moves of ranks,
+as `placeto place` does, or two more of the search that moves groups. It takes twelve minutes.
+Writes `results/ranks.json` and `results/ranks.md`.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.output import command_line, machine, results_folder, save, table
+from benchmarks.measuring import CALIBRATED
+from benchmarks.output import RESULTS, command_line, machine, results_folder, save, table
+from benchmarks.pipelines import AUTO, best
+from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.placers import place
 from placeto.placers.ordering import RANKS_SHARE, ordered, reordered
+from placeto.support.files import read_json
 from placeto.zoo.instances import instances
 
 SEEDS, SECONDS = range(2), 20.0
-HEADER = ["instance", "order", "`auto`", "and moves of ranks", "and moves of groups"]
+HEADER = ["step", "devices", "order", "`auto`", "and moves of ranks", "and moves of groups"]
 
 
-def study(name: str, seeds: range, seconds: float) -> dict[str, Any]:
-    """Of an instance the step times by seeds: of the search, and with either kind of moves."""
-    problem = ordered(instances()[name].problem("auto"))
-    found: dict[str, Any] = {"instance": name, "order": problem.order}
+def named() -> Iterator[tuple[str, PlacementProblem]]:
+    """The instances of several microbatches."""
+    for name, each in instances().items():
+        if each.source.endswith("_m8"):
+            yield name, each.problem("auto")
+
+
+def calibrated(folder: Path) -> Iterator[tuple[str, PlacementProblem]]:
+    """Steps that were measured, in so many microbatches, from two, as are best for `auto`."""
+    for name, found in read_json(RESULTS / "pipelines.json")["models"].items():
+        several = {count: step for count, step in found["steps"].items() if count != "1"}
+        count = best({"steps": several}, AUTO)[0]
+        cluster = folder / name / CALIBRATED
+        graph = load_graph(cluster.parent / f"{name}_{count}.json.gz")
+        yield f"{name}, M = {count}", PlacementProblem(graph, load_cluster(cluster), "auto")
+
+
+def study(
+    name: str, problem: PlacementProblem, seeds: range = SEEDS, seconds: float = SECONDS
+) -> dict[str, Any]:
+    """Of a step the simulated seconds by seeds: as found, and with either kind of moves."""
+    problem = ordered(problem)
+    found: dict[str, Any] = {"step": name, "devices": problem.num_devices, "order": problem.order}
     found |= {"auto": [], "ranks": [], "groups": []}
     rest = RANKS_SHARE * seconds
     for seed in seeds:
@@ -38,23 +64,32 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     each = [
         [np.mean(np.divide(row[kind], row["auto"])) for kind in ("ranks", "groups")] for row in rows
     ]
-    cells = [
-        [f"`{row['instance']}`", row["order"], f"{1e3 * np.mean(row['auto']):.2f} ms",
-         *(f"{value:.3f}" for value in values)]
-        for row, values in zip(rows, each, strict=True)
-    ]  # fmt: skip
-    means = [f"{value:.3f}" for value in np.exp(np.log(each).mean(axis=0))]
-    return table(HEADER, [*cells, ["geometric mean", "", "", *means]])
+    cells = []
+    for row, values in zip(rows, each, strict=True):
+        auto = f"{1e3 * np.mean(row['auto']):.2f} ms"
+        ratios = (f"{value:.3f}" for value in values)
+        cells.append([f"`{row['step']}`", str(row["devices"]), row["order"], auto, *ratios])
+    for what, kept in (("two devices", True), ("more", False)):
+        logs = [np.log(own) for row, own in zip(rows, each, strict=True)
+                if (row["devices"] == 2) == kept]  # fmt: skip
+        if logs:
+            means = [f"{value:.3f}" for value in np.exp(np.mean(logs, axis=0))]
+            cells.append([f"geometric mean, {what}", "", "", "", *means])
+    return table(HEADER, cells)
 
 
 def main() -> None:
     """Runs the study."""
-    wanted = command_line("ranks", "one instance, two seconds").parse_args()
-    names = [name for name, each in instances().items() if each.source.endswith("_m8")]
-    names, seeds, seconds = (names[:1], range(1), 2.0) if wanted.quick else (names, SEEDS, SECONDS)
-    rows = [study(name, seeds, seconds) for name in names]
-    document = {"machine": machine(), "seconds": seconds, "rows": rows}
-    save("ranks", document, markdown(rows), results_folder(wanted.quick))
+    parser = command_line("ranks", "one instance, two seconds")
+    parser.add_argument("--folder", type=Path, default=Path("build/pipelines"))
+    wanted = parser.parse_args()
+    if wanted.quick:
+        rows = [study(*next(named()), range(1), 2.0)]
+    else:
+        rows = [study(*each) for each in (*named(), *calibrated(wanted.folder))]
+    save(
+        "ranks", {"machine": machine(), "rows": rows}, markdown(rows), results_folder(wanted.quick)
+    )
 
 
 if __name__ == "__main__":

@@ -287,11 +287,12 @@ def _moves_ranks(
 ) -> bool:
     """Whether the order is the command's to choose, and the search may go on with its ranks.
 
-    Not where it is told how many placements to simulate, and so has to find the same each time.
+    Not where it is told how many placements to simulate, and so has to find the same each time; nor
+    on more than two devices, where it wins more by moving groups for as long.
     """
     free = arguments.order is None and "max_evaluations" not in settings
     pipelined = problem.graph.num_microbatches > 1 and problem.objective == "step-time"
-    return free and pipelined
+    return free and pipelined and problem.num_devices == 2
 
 
 def _of_pipeline(arguments: Place) -> Place:
