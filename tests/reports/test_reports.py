@@ -82,3 +82,12 @@ def test_examples_a_second_where_the_graph_knows_its_batch(meta, rate):
     assert ("ex/s" in headers) == (rate is not None)
     told = list(placement_table(placement, base).columns[0].cells)
     assert ("examples" in told) == (rate is not None)
+
+
+def test_the_bound_is_of_the_order_that_a_placement_has(monkeypatch):
+    problem = make_pipelined()
+    base = baseline(problem)
+    ranked = replace(problem, grouping=problem.op_group, order="gpipe")
+    monkeypatch.setattr("placeto.reports.rows.lower_bound", lambda each: len(str(each.order)))
+    assert replace(base, ordered=ranked).lower_bound == len("gpipe")
+    assert replace(base).lower_bound == len("fifo")

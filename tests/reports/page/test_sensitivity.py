@@ -11,8 +11,10 @@ from placeto.reports.page.others import (
     run_again,
     sensitivity,
 )
+from placeto.reports.page.report import RunContext, make_report
+from placeto.reports.rows import baseline
 from placeto.simulation.scaled import scaled_problem
-from tests.builders import make_cluster, make_graph, make_problem
+from tests.builders import make_cluster, make_graph, make_pipelined, make_problem
 from tests.reports.page.choosing import placement_of
 
 # Apart, b and c take 5 s of ops and two transfers of 1.4 s: 7.8 s. On one device it is 8 s.
@@ -43,6 +45,23 @@ def test_each_case_is_what_simulating_by_hand_gives():
     assert outcomes[1].margin == pytest.approx((5 + 2.8 / 0.75) / 8 - 1)
     assert outcomes[5].margin == pytest.approx(10 / 9.05 - 1)
     assert {each.other for each in outcomes} == {"single"}
+
+
+def test_a_placement_with_an_order_of_its_own_is_beside_others_in_theirs():
+    problem = replace(make_pipelined(), order="gpipe")
+    devices = np.zeros(problem.num_groups, dtype=np.int64)
+    devices[problem.op_group] = [int(name.endswith("1")) for name in problem.graph.op_names]
+    # Ranks with which the second device goes back at once: 15 s for 18, see `test_ordering`.
+    ranks = replace(problem, grouping=problem.op_group, order="eager-1f1b").ranks
+    ranked = replace(problem, grouping=problem.op_group, order=ranks)
+    other = placement_of(problem, devices, method="annealing")  # which is not run again
+    base = replace(baseline(problem), ordered=ranked)
+    found = make_report(placement_of(ranked, devices), base, RunContext("", "none"))
+    assert found.schedule.step_time == 15
+    assert {each.problem.order for each in found.others.placements} == {"gpipe"}
+    believed, *rest = sensitivity(placement_of(ranked, devices), [other])
+    assert (believed.step_time, believed.other_step_time) == (15, 18)
+    assert all(each.step_time < each.other_step_time for each in rest)
 
 
 def test_others_place_again_under_the_costs_of_a_case():
