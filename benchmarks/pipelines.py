@@ -9,7 +9,7 @@ of others. `--quick` takes minutes. Writes `results/pipelines.json` and `results
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -228,7 +228,7 @@ def best_cut(found: dict[str, Any]) -> tuple[str, float, float]:
     return min(cuts, key=lambda of: of[1])
 
 
-def markdown(models: dict[str, Any]) -> str:
+def markdown(models: dict[str, Any], sources: Mapping[str, str]) -> str:
     """A row a model: its best single worker, the best of each kind of placement over it."""
     rows, ratios = [], []
     for name, found in models.items():
@@ -241,12 +241,14 @@ def markdown(models: dict[str, Any]) -> str:
         measured = ratio(loop["samples"], loop["beside"])
         in_order = min(step["in_order"] for step in found["steps"].values())
         last = f"{measured:.2f} ({loop['microbatches']})"
-        rows.append([*cells, f"{kinds[-1][2]:.2f}", last, f"{in_order:.1%}"])
+        rate = 1e3 * int(sources[name].rpartition("batch=")[2]) / one
+        examples = f"{rate:.1f}, {rate / kinds[-1][1]:.1f}"
+        rows.append([*cells, f"{kinds[-1][2]:.2f}", last, f"{in_order:.1%}", examples])
         ratios.append([value for _, value, _ in kinds] + [measured])
     means = [f"{value:.2f}" for value in np.exp(np.log(ratios).mean(axis=0))]
-    rows.append(["geometric mean", "", *means[:-1], "", means[-1], ""])
+    rows.append(["geometric mean", "", *means[:-1], "", means[-1], "", ""])
     header = ["step", "one worker, ms", "even cut", "best cut", "`expert`", "`stages`", "`auto`"]
-    header += ["predicted", "`auto --measure`", "in order"]
+    header += ["predicted", "`auto --measure`", "in order", "examples a second: one, `auto`"]
     columns = ["step", "microbatches", "order"]
     columns += ["`stages`", "predicted", "`auto`", "predicted", "transfers", "off by"]
     cuts = ["step", "microbatches", "best of all cuts", "at", "`auto` in the same turns"]
@@ -337,7 +339,7 @@ def main() -> None:
             models[step.name] = step.measure(runtime)
     settings = {name: value for name, value in asdict(plan).items() if name != "microbatches"}
     document = {"machine": machine(), "effort": asdict(EFFORT), **settings, "models": models}
-    save("pipelines", document, markdown(models), folder if wanted.quick else RESULTS)
+    save("pipelines", document, markdown(models, plan.sources), folder if wanted.quick else RESULTS)
 
 
 if __name__ == "__main__":

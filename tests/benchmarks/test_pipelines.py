@@ -56,10 +56,10 @@ def test_the_even_cut_and_the_fastest_of_all_are_run():
 def test_ratios_are_over_the_single_worker_with_its_own_microbatches():
     assert pipelines.best_single(FOUND) == 4
     assert pipelines.best(FOUND, "auto") == ("4", pytest.approx(0.5), 0.5)
-    first, *_ = pipelines.markdown({"one": FOUND}).splitlines()[2:]
+    first, *_ = pipelines.markdown({"one": FOUND}, {"one": "keras:A?batch=60"}).splitlines()[2:]
     # 30 s are the median of both turns.
     assert first.startswith("| `one` | 30000 (4) | 0.90 (2) | 0.60 (2) | 0.80 (2) | 0.70 (2) |")
-    assert first.endswith("| 0.50 (4) | 0.50 | 0.45 (4) | 90.0% |")
+    assert first.endswith("| 0.50 (4) | 0.50 | 0.45 (4) | 90.0% | 2.0, 4.0 |")
 
 
 def test_a_row_of_each_number_of_microbatches_says_how_far_off_it_is():
