@@ -1,7 +1,6 @@
 """Moves of ranks: the order of a placed step, made better while every op stays where it is."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -80,7 +79,6 @@ def move_ranks(
     seconds: float,
     rng: np.random.Generator,
     max_evaluations: int | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> MovedRanks:
     """Moves the ranks of a placed step for some seconds.
 
@@ -95,9 +93,8 @@ def move_ranks(
         seconds: to do it in.
         rng: of the moves.
         max_evaluations: steps to simulate at most, of which the first is as it was.
-        clock: of the seconds.
     """
-    began, graph = clock(), problem.graph
+    began, graph = time.monotonic(), problem.graph
     device, group = devices[problem.op_group], problem.op_group
     first = simulate(problem, devices)
     before = np.arange(graph.num_ops) if problem.ranks is None else problem.ranks
@@ -105,7 +102,7 @@ def move_ranks(
     steps = RankedSteps(problem, devices)
     present, start = steps(priority)
     most = np.inf if max_evaluations is None else max_evaluations
-    while clock() - began < seconds and steps.evaluations < most:
+    while time.monotonic() - began < seconds and steps.evaluations < most:
         op, length = int(rng.integers(graph.num_ops)), present[1]
         far = length * 10 ** rng.uniform(NEAREST, FARTHEST)
         ops, shift = device == device[op], rng.normal() * far

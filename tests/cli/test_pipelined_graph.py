@@ -65,8 +65,10 @@ def test_an_order_of_its_own_is_found_and_kept(placeto):
     assert placed.document["lower_bound"] <= placed.document["step_time"]
     simulated = placeto("simulate", *ON, "--placement", "p.json", "--json")
     assert simulated.document["step_time"] == placed.document["step_time"]
-    report = Path("r.html").read_text()
-    assert "ranks" in report
+    assert "ranks" in Path("r.html").read_text()
+    effort = ("--steps", "3", "--warm-up", "1")
+    measured = placeto("measure", *ON, "--placement", "p.json", *effort, "--json")
+    assert measured.document["in_order"] == 1
 
 
 def test_placers_are_compared(placeto):

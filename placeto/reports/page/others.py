@@ -135,7 +135,7 @@ def sensitivity(
         )
         problem = scaled(placement.problem)
         (own,) = _feasible_times(problem, [placement.devices])
-        if others:
+        if others and others[0].problem is not placement.problem:
             problem = scaled(others[0].problem)
         methods = [other.method for other in others]
         many = [other.devices for other in others]
