@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 DEMO_SECONDS ?= 15
-FAMILIES := family:cifar10 family:nmt family:ptb family:transformer
+FAMILIES := family:cifar10 family:nmt family:ptb family:transformer family:pipelined
 # Fewer groups than `auto` makes. The policy that ships has learned on as many by the papers' rules.
 TRAIN := $(BIN)/placeto train --updates 8000 --grouping 128 --cluster k80x2 k80x4 k80x8 k80x2-cpu
 QUICK := $(addprefix tests/, bounds envs heuristics placers/exact search simulation cli/test_place.py \

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
@@ -90,29 +91,41 @@ class ProblemsArguments:
             extract family:NAME -o DIR` made.
         cluster: Presets (see `placeto list`) or cluster files; every graph is placed on each.
         order: Which of a device's ready ops goes first; those of microbatches are for graphs that
-            have more than one (see `placeto place --help`).
+            have more than one (see `placeto place --help`). By default eager-1f1b for these, and
+            fifo for others.
     """
 
     graphs: Annotated[tuple[str, ...], arg(metavar="GRAPH|FAMILY …")]
     cluster: Annotated[tuple[str, ...], arg(metavar="PRESET|FILE …")]
     grouping: GroupingText = "auto"
-    order: NamedOrder = "fifo"
+    order: NamedOrder | None = None
 
     def problems(
-        self, split: str | None, graphs: tuple[str, ...] | None = None
+        self,
+        split: str | None,
+        graphs: tuple[str, ...] | None = None,
+        per_graph: int | None = None,
     ) -> list[PlacementProblem]:
         """Every graph, or every one of other `graphs`, on every cluster, graph by graph.
+
+        With `per_graph` each is on so many of the clusters, which take turns.
 
         Raises:
             PlacetoError: see `load_graphs`, which takes the split, and `PlacementProblem`.
         """
         clusters = [load_cluster(name) for name in dict.fromkeys(self.cluster)]
-        grouping = parse_grouping(self.grouping)
+        turns, grouping = cycle(clusters), parse_grouping(self.grouping)
+        count = min(per_graph or len(clusters), len(clusters))
         return [
-            PlacementProblem(graph, cluster, grouping, order=self.order)
+            PlacementProblem(graph, cluster, grouping, order=self.order or usual_order(graph))
             for graph in load_graphs(self.graphs if graphs is None else graphs, split)
-            for cluster in clusters
+            for cluster in islice(turns, count)
         ]
+
+
+def usual_order(graph: ComputationGraph) -> NamedOrder:
+    """The order that a graph is trained and evaluated in where none is named."""
+    return "eager-1f1b" if graph.num_microbatches > 1 else "fifo"
 
 
 def parse_grouping(text: str) -> Grouping:

@@ -33,6 +33,8 @@ class Train(ProblemsArguments):
         agent: What is trained: placeto (for any clusters), placeto-2019 (Addanki et al. 2019;
             clusters of one size), colocrl or hierarchical (Mirhoseini et al. 2017, 2018; one
             graph).
+        per_graph: Of the clusters each graph is placed on so many, which take turns; by default on
+            all of them.
         validate: Graphs to choose the checkpoint by, on the same clusters; by default the
             validation splits of the families among --graphs. Nothing after it: none.
         output: Run directory.
@@ -49,6 +51,7 @@ class Train(ProblemsArguments):
     """
 
     agent: Annotated[str, arg(metavar="NAME")] = "placeto"
+    per_graph: Annotated[int | None, arg(metavar="K")] = None
     validate: Annotated[tuple[str, ...] | None, arg(metavar="[GRAPH|FAMILY …]")] = None
     output: Annotated[str, arg(aliases=["-o"], metavar="DIR")]
     workers: Workers = None
@@ -99,11 +102,13 @@ def run(arguments: Train) -> int:
     from placeto.placers.registry import annealed
 
     train = _training(arguments)
-    problems = arguments.problems("train")
+    if arguments.per_graph is not None and arguments.per_graph < 1:
+        raise PlacetoError(f"--per-graph {arguments.per_graph}: expected at least 1")
+    problems = arguments.problems("train", per_graph=arguments.per_graph)
     wanted = arguments.validate
     if wanted is None:
         wanted = tuple(source for source in arguments.graphs if is_family(source))
-    validation = arguments.problems("validation", wanted)
+    validation = arguments.problems("validation", wanted, arguments.per_graph)
     try:
         with training_view(arguments.training.updates) as (report, watch):
             trainer = train(

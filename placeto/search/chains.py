@@ -11,6 +11,7 @@ from numba import get_num_threads
 
 from placeto.envs.features.pairs import group_index
 from placeto.models.placeto.play import CompiledPolicy
+from placeto.models.placeto.pools import columns_of, no_affinity, no_kin
 from placeto.models.placeto.scoring import Weights
 from placeto.objective import overflow_so_far, rank, search_cost, search_costs
 from placeto.problem import PlacementProblem
@@ -139,7 +140,7 @@ def unguided(problem: PlacementProblem) -> CompiledPolicy:
     """What stands for a policy where there is none."""
     table, row = np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=np.float32)
     weights = Weights(table, table, table, row, table, row, row)
-    return CompiledPolicy(group_index(problem), weights, table)
+    return CompiledPolicy(group_index(problem), weights, table, no_affinity(0), no_kin())
 
 
 def _take(incumbent: Incumbent, chain: Chain) -> None:
@@ -191,7 +192,7 @@ def run_chain(
     # When the present placement, and what is proposed, have so many ops behind them.
     clocks, others = np.empty(LOOKS), np.full(LOOKS, np.inf)
     candidate = np.empty(num_groups, np.int64)
-    opinion = moves.no_opinion(num_groups, num_devices)
+    opinion = moves.no_opinion(num_groups, num_devices, columns_of(task.guide.affinity))
     raced_cost(c, chain.present, s, memory_limit, scale, whole, np.inf, others, 0.0, clocks)
     step_time = read(s, peak, nothing)
     for _ in range(proposals):

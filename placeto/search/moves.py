@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from placeto.envs.features import pairs as features
 from placeto.models.placeto.play import CompiledPolicy, distinct
+from placeto.models.placeto.pools import pool
 from placeto.models.placeto.scoring import score
 from placeto.problem import PlacementProblem
 from placeto.simulation.state import Compiled, State
@@ -214,17 +215,17 @@ class Opinion(NamedTuple):
     busy: Floats  # (num_devices, BINS + 1), see `busy_profile`
     load: Floats  # (num_devices, 2), likewise
     decided: Bools  # (num_groups,) all true: the search is no sweep
-    pairs: Features  # (num_devices, PAIR_FEATURES)
+    pairs: Features  # (num_devices, columns) see `pools.columns_of`
     groups: Features  # (GROUP_FEATURES,)
     choices: Bools  # (num_devices,)
 
 
 @inner(cache=True)
-def no_opinion(num_groups: int, num_devices: int) -> Opinion:
+def no_opinion(num_groups: int, num_devices: int, columns: int) -> Opinion:
     """Nothing was asked yet."""
     known, surveyed = np.zeros(num_groups, np.bool_), np.zeros(1, np.bool_)
     busy, load = np.empty((num_devices, features.BINS + 1)), np.empty((num_devices, 2))
-    pairs = np.empty((num_devices, features.PAIR_FEATURES), np.float32)
+    pairs = np.empty((num_devices, columns), np.float32)
     groups, choices = np.empty(features.GROUP_FEATURES, np.float32), np.empty(num_devices, np.bool_)
     logits, decided = np.empty((num_groups, num_devices)), np.ones(num_groups, np.bool_)
     return Opinion(logits, known, surveyed, busy, load, decided, pairs, groups, choices)
@@ -281,6 +282,7 @@ def propose_guided(
             features.observe(
                 c, w, s, step_time, peak, o.busy, o.load, asked, o.decided, True, o.pairs, o.groups
             )  # fmt: skip
+            pool(guide.affinity, guide.kin, s, 1 / step_time, asked, o.decided, o.pairs)
             distinct(o.pairs, w.allowed[asked], o.choices)
             score(guide.weights, o.pairs, o.groups, guide.table[asked], o.choices, logits)
             o.known[asked] = True

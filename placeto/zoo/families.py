@@ -77,6 +77,21 @@ def _transformer(rng: random.Random) -> str:
     )
 
 
+def _pipelined(rng: random.Random) -> str:
+    parts = drawn((4, 8), rng)
+    if drawn((True, False), rng):
+        return (
+            f"zoo:enas_cnn?seed={drawn(range(10**6), rng)}&cells={drawn(range(3, 6), rng)}"
+            f"&filters={drawn((48, 64, 80), rng)}&batch={drawn((64, 96), rng)}&microbatches={parts}"
+        )
+    length = drawn((32, 64), rng)
+    return (
+        f"zoo:transformer?layers={drawn(range(2, 7), rng)}&hidden={drawn((384, 512, 640), rng)}"
+        f"&heads={drawn((4, 8), rng)}&length={length}&batch={drawn((64, 96, 128), rng)}"
+        f"&masked={length * 15 // 100}&microbatches={parts}"
+    )
+
+
 @dataclass(frozen=True)
 class Family:
     """Graphs of one make: what they are, in a few words, and what draws a member's source.
@@ -93,6 +108,9 @@ FAMILIES = {
     "ptb": Family("language models of recurrent cells that ENAS could sample", _ptb),
     "nmt": Family("translation by LSTM layers with attention, of other sizes", _nmt),
     "transformer": Family("Transformer encoders of other sizes", _transformer),
+    "pipelined": Family(
+        "smaller networks of cells and Transformers, in four or eight microbatches", _pipelined
+    ),
     "layered": Family("made up: layers that read the layer before"),
     "series_parallel": Family("made up: an edge split in series and in parallel"),
     "random": Family("made up: ops that read any of the dozen before"),

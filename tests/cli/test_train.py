@@ -68,6 +68,32 @@ def test_every_graph_on_every_cluster(placeto, tmp_path):
     assert "validation" not in config
 
 
+def test_clusters_take_turns(placeto, tmp_path):
+    argv = ("train", "--graphs", "family:layered", "--per-graph", "2", "--grouping", "4")
+    clusters = ("--cluster", "k80x2", "k40x2", "k80x4")
+    small = ("--episodes", "1", "--updates", "1", "--rounds", "1", "-o", "run")
+    assert placeto(*argv, *clusters, *small).status == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    found = [(row["graph"], row["cluster"]) for row in config["problems"]]
+    made = [member.name for member in members("layered") if member.split == "train"]
+    turns = [clusters[1 + number % 3] for number in range(2 * len(made))]
+    assert found == [(made[number // 2], turns[number]) for number in range(2 * len(made))]
+    assert len(config["validation"]) == 2 * 4
+    refused = placeto(*argv, *clusters, *small, "--per-graph", "0")
+    assert "--per-graph 0: expected at least 1" in refused.complaint
+
+
+def test_pipelined_graphs_are_trained_in_an_order_of_theirs():
+    parsed = parse(
+        arguments_of(argv := ["train", "--graphs", "nmt_small", "nmt_small_m8", "-o", "run",
+                              "--cluster", "k80x2", "--grouping", "8"]),
+        argv[1:], "placeto train",
+    )  # fmt: skip
+    assert [problem.order for problem in parsed.problems("train")] == ["fifo", "eager-1f1b"]
+    named = replace(parsed, order="critical-path")
+    assert [problem.order for problem in named.problems("train")] == ["critical-path"] * 2
+
+
 def test_families_bring_their_validation_graphs(placeto, tmp_path):
     argv = ("train", "--graphs", "nmt", "family:random", "--cluster", "k80x2", "--grouping", "4")
     small = ("--episodes", "1", "--updates", "1", "--rounds", "1")

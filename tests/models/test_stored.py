@@ -13,11 +13,11 @@ from placeto.envs.features.groups import group_graph
 from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.scoring import embedding_of
 from placeto.models.placeto.settings import PlacetoNetworkConfig
-from placeto.models.placeto.stored import read_placeto
+from placeto.models.placeto.stored import config_of, read_placeto
 from placeto.models.stored import bundled_policies, read_policy, save_policy
 from tests.test_import import HEAVY, python
 
-SHAPE = PlacetoNetworkConfig(hidden=6, embedding=3, width=4, rounds=2)
+SHAPE = PlacetoNetworkConfig(hidden=6, embedding=3, width=4, rounds=2, heads=2, rank=3)
 CARD = {"kind": "placeto", **SHAPE.to_document()}
 
 
@@ -54,8 +54,9 @@ def test_what_was_saved_is_read_back(tmp_path):
         assert array.tobytes() == state[name].numpy().tobytes()
     # The card's number of rounds is that of the network.
     graph = group_graph(generator.diamond())
-    table = embedding_of(stored.arrays, graph, stored.card["policy"]["rounds"])
-    np.testing.assert_allclose(table, policy.embed(graph).detach().numpy(), rtol=1e-4, atol=1e-5)
+    table, _ = embedding_of(stored.arrays, graph, config_of(stored))
+    expected = policy.embed(graph).table.detach()
+    np.testing.assert_allclose(table, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_every_bundled_policy_can_be_read():
@@ -82,6 +83,11 @@ def refused(folder, match):
         (CARD | {"width": None}, "width is None"),
         (CARD | {"rounds": "two"}, "rounds is 'two'"),
         (CARD | {"rounds": 0}, "rounds is 0"),
+        (CARD | {"heads": 0}, "heads is 0"),
+        (CARD | {"heads": 3}, "another shape than its card's: apart"),
+        (CARD | {"rank": 2}, "another shape than its card's: key.bias"),
+        (CARD | {"pooling": "none"}, "another shape than its card's: apart"),
+        (CARD | {"pooling": "groups"}, "pooling is 'groups', expected one of devices, none"),
         ({key: CARD[key] for key in CARD if key != "rounds"},
          "rounds is None"),
         (CARD | {"embedding": -3}, "embedding is -3"),
@@ -116,15 +122,17 @@ def test_arrays_that_do_not_fit(folder, change, match):
 
 def test_reading_and_scoring_load_no_framework(folder):
     code = (
-        "import sys, numpy as np; from placeto.models.placeto.stored import read_placeto;"
+        "import sys, numpy as np; from placeto.models.placeto.stored import *;"
         "from placeto.models.placeto.scoring import embedding_of, score, weights_of;"
         "from placeto.envs.features.groups import group_graph; from placeto.envs import generator;"
-        "from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES;"
+        "from placeto.envs.features.pairs import GROUP_FEATURES;"
         f"stored = read_placeto({str(folder)!r});"
-        "table = embedding_of(stored.arrays, group_graph(generator.diamond()), 2);"
-        "x = np.zeros((2, PAIR_FEATURES), np.float32); y = np.zeros(GROUP_FEATURES, np.float32);"
+        "config = config_of(stored);"
+        "table, _ = embedding_of(stored.arrays, group_graph(generator.diamond()), config);"
+        "x = np.zeros((2, config.pair_columns), np.float32);"
+        "y = np.zeros(GROUP_FEATURES, np.float32);"
         "from tests.compiled import from_python; logits = np.ones(2);"
-        "weights = weights_of(stored.arrays);"
+        "weights = weights_of(stored.arrays, config);"
         "from_python(score)(weights, x, y, table[0], np.ones(2, bool), logits);"
         "assert (logits == 0).all();"
         f"print(*[name for name in {HEAVY!r} if name in sys.modules])"

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placeto.envs.features.pairs import PAIR_FEATURES
 from placeto.models.placeto import scoring
 from placeto.models.placeto.play import play
 from placeto.search import moves
@@ -50,7 +51,7 @@ def proposals(problem, ready, devices, opinion, kind, count, seed=0):
 
 def known(problem):
     """An opinion that was asked of every group and is indifferent."""
-    opinion = no_opinion(problem.num_groups, problem.num_devices)
+    opinion = no_opinion(problem.num_groups, problem.num_devices, PAIR_FEATURES)
     opinion.logits[:] = 0.0
     opinion.known[:] = opinion.surveyed[:] = True
     return opinion
@@ -98,7 +99,8 @@ def test_the_policy_is_asked_what_it_is_asked_in_a_sweep(policy, data):
         return
     devices = np.array(data.draw(allowed_placements(problem)))
     ready = guide_of(problem, policy)
-    opinion = no_opinion(problem.num_groups, problem.num_devices)
+    columns = policy.config.pair_columns
+    opinion = no_opinion(problem.num_groups, problem.num_devices, columns)
     many = proposals(problem, ready, devices, opinion, int(Move.SINGLE), 30)
     groups = np.arange(problem.num_groups)
     assert problem.allowed[groups[None], many].all()

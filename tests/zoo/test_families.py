@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -32,6 +32,7 @@ EXTRACTED = [name for name in FAMILIES if not is_synthetic(name)]
         "ptb": "ad3c89286a17fbf5",
         "nmt": "a7d2447791d3619a",
         "transformer": "f56a50f940a0f3bc",
+        "pipelined": "76ebaeb8c02808a4",
         "layered": "35f67e24ac33b6fe",
         "series_parallel": "0801af2950510241",
         "random": "08c46cfa87744742",
@@ -55,13 +56,14 @@ def test_a_family_is_split_into_train_validation_and_test(family: str) -> None:
 
 
 def test_families_are_not_split_alike() -> None:
-    assert len({tuple(each.split for each in members(family)) for family in FAMILIES}) == 7
+    assert len({tuple(each.split for each in members(family)) for family in FAMILIES}) == 8
 
 
 @pytest.mark.parametrize("family", EXTRACTED)
 def test_sources_are_models_of_the_zoo_with_options_that_they_have(family: str) -> None:
     models = pytest.importorskip("placeto.zoo.models", reason="the zoo needs placeto[tensorflow]")
     seen: Counter[str] = Counter()
+    options: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
     for each in members(family):
         source = parse_source(each.source)
         assert source.scheme == "zoo"
@@ -71,10 +73,15 @@ def test_sources_are_models_of_the_zoo_with_options_that_they_have(family: str) 
             assert taken["hidden"] % taken["heads"] == 0
             assert taken["length"] * taken["batch"] in (3072, 6144, 9216)
             assert 0 < taken["masked"] < taken["length"]
+        if family == "pipelined":
+            assert taken["microbatches"] in (4, 8)
+            assert taken["batch"] % taken["microbatches"] == 0
         seen[source.target] += 1
-        seen.update(list(source.options))
-    # One model, and in every source the same options.
-    assert set(seen.values()) == {SIZE}
+        options[source.target].add(tuple(source.options))
+    # In every source of a model the same options.
+    assert seen.total() == SIZE
+    assert {len(each) for each in options.values()} == {1}
+    assert len(seen) == (2 if family == "pipelined" else 1)
 
 
 @pytest.mark.parametrize(

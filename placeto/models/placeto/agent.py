@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from placeto.envs.features.groups import group_graph
-from placeto.envs.features.pairs import group_index
+from placeto.envs.features.pairs import PAIR_FEATURES, group_index
 from placeto.heuristics.initial import single_devices
 from placeto.models.agent import Agent, Teacher, Visit, Wanted, joined
 from placeto.models.network import entropy
-from placeto.models.placeto.network import PlacetoPolicy
+from placeto.models.placeto.network import KinTensors, PlacetoPolicy
 from placeto.models.placeto.play import CompiledPolicy, Sweeps, play
+from placeto.models.placeto.pools import kin_of
 from placeto.models.placeto.settings import PlacetoConfig, PlacetoNetworkConfig
 from placeto.problem import PlacementProblem
 from placeto.simulation import Evaluator, simulate_many, step_times
@@ -59,6 +60,8 @@ class PlacetoAgent(Agent[Sweeps]):
         # Made when they are first needed, and kept.
         self._graph = cache(lambda index: group_graph(problems[index]))
         self._index = cache(lambda index: group_index(problems[index]))
+        self._kin = cache(lambda index: kin_of(problems[index], self._graph(index)))
+        self._kin_tensors = cache(lambda index: KinTensors.of(self._kin(index)))
         self._single = cache(self._best_device)
         self._taught = cache(self._imitated)
         self._lesson = cache(self._prepared)
@@ -98,14 +101,23 @@ class PlacetoAgent(Agent[Sweeps]):
 
     def terms(self, index: int, played: Sweeps, part: slice) -> tuple[Tensor, Tensor]:
         """Of the device that each step chose."""
-        pairs, groups, choices, actions = (
+        pairs, groups, choices, actions, devices, visited, starts = (
             torch.from_numpy(values).flatten(0, 1)[part]
-            for values in (played.pairs, played.groups, played.open, played.actions)
-        )
+            for values in (
+                played.pairs, played.groups, played.open, played.actions,
+                played.placed, played.visited, played.starts,
+            )
+        )  # fmt: skip
         episodes = played.actions.shape[1]
         current = torch.from_numpy(played.current).repeat_interleave(episodes)[part]
-        table = self.network.embed(self._graph(index))
-        log = self.network(pairs, groups, table[current], choices).log_softmax(dim=-1)
+        embedded = self.network.embed(self._graph(index))
+        if self.network.config.num_heads:
+            pooled = self.network.pooled(
+                embedded, self._kin_tensors(index), current, devices.long(), visited, starts,
+                pairs.shape[1],
+            )  # fmt: skip
+            pairs = torch.cat([pairs[:, :, :PAIR_FEATURES], pooled], dim=2)
+        log = self.network(pairs, groups, embedded.table[current], choices).log_softmax(dim=-1)
         return log.gather(1, actions[:, None]).squeeze(1), entropy(log)
 
     def _best_device(self, index: int) -> Ints:
@@ -136,7 +148,7 @@ class PlacetoAgent(Agent[Sweeps]):
 
     def _guide(self, index: int) -> CompiledPolicy:
         with torch.inference_mode(), one_thread_an_operation():
-            return self.network.ready(self._graph(index), self._index(index))
+            return self.network.ready(self._graph(index), self._index(index), self._kin(index))
 
 
 def relabelled(problem: PlacementProblem, devices: Ints, first: int) -> Ints:

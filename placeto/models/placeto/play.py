@@ -17,13 +17,14 @@ from placeto.envs.features.pairs import (
     observe,
 )
 from placeto.models.agent import Played
+from placeto.models.placeto.pools import SUMS, Affinity, Kin, columns_of, pool, start_of
 from placeto.models.placeto.scoring import Weights, score
 from placeto.objective import penalised
 from placeto.problem import PlacementProblem
 from placeto.simulation.kernel import advance
 from placeto.simulation.reduction import compiled
 from placeto.simulation.state import OPS, Buffers, Compiled, begin, borrowed, read, view
-from placeto.support.arrays import Bools, Features, Floats, Ints
+from placeto.support.arrays import Bools, Features, Floats, Int16s, Ints
 from placeto.support.jit import inner, njit
 
 NOT_FORCED: Ints = np.empty((0, 0), dtype=np.int64)
@@ -35,6 +36,8 @@ class CompiledPolicy(NamedTuple):
     group_index: GroupIndex
     weights: Weights
     table: Features  # (num_groups, embedding)
+    affinity: Affinity
+    kin: Kin
 
 
 class Filled(NamedTuple):
@@ -44,6 +47,9 @@ class Filled(NamedTuple):
     pairs: Features
     groups: Features
     open: Bools
+    placed: Int16s
+    visited: Bools
+    starts: Features
     actions: Ints
     costs: Floats  # (steps + 1, episodes) s
     best: Ints
@@ -60,14 +66,17 @@ class Sweeps(Played):
 
     AXES: ClassVar = {
         **Played.AXES,
-        **dict.fromkeys(("pairs", "groups", "open", "actions"), 1),
+        **dict.fromkeys(("pairs", "groups", "open", "placed", "visited", "starts", "actions"), 1),
         **dict.fromkeys(("best", "simulated"), 0),
     }
 
     current: Ints  # (steps,) the groups
-    pairs: Features  # (steps, episodes, num_devices, PAIR_FEATURES) what was seen of each device
+    pairs: Features  # (steps, episodes, num_devices, columns) what was seen of each device
     groups: Features  # (steps, episodes, GROUP_FEATURES) what was seen of the group
     open: Bools  # (steps, episodes, num_devices) which devices could be chosen
+    placed: Int16s  # (steps, episodes, num_groups) the devices of all groups; see `starts`
+    visited: Bools  # (steps, episodes, num_groups) whose devices were chosen before; see `starts`
+    starts: Features  # (steps, episodes, num_groups) shares of the step; no groups without pools
     actions: Ints  # (steps, episodes) the devices chosen
     best: Ints  # (episodes, num_groups) the placements of `best_cost`
     simulated: Ints  # (episodes,) how many placements were simulated
@@ -110,13 +119,17 @@ def play(
     steps, episodes, num_devices = noise.shape
     order = problem.group_order if part is None else part
     current = np.tile(order, steps // len(order))
-    kept = steps if remember else 0
+    kept, heads = steps if remember else 0, guide.affinity.queries.shape[1]
+    columns, pooled = PAIR_FEATURES + SUMS * heads, problem.num_groups if heads else 0
     devices = np.array(start, dtype=np.int64)
     filled = Filled(
         devices,
-        pairs=np.empty((kept, episodes, num_devices, PAIR_FEATURES), dtype=np.float32),
+        pairs=np.empty((kept, episodes, num_devices, columns), dtype=np.float32),
         groups=np.empty((kept, episodes, GROUP_FEATURES), dtype=np.float32),
         open=np.empty((kept, episodes, num_devices), dtype=np.bool_),
+        placed=np.empty((kept, episodes, pooled), dtype=np.int16),
+        visited=np.empty((kept, episodes, pooled), dtype=np.bool_),
+        starts=np.empty((kept, episodes, pooled), dtype=np.float32),
         actions=np.empty((steps, episodes), dtype=np.int64),
         costs=np.empty((steps + 1, episodes)),
         best=devices.copy(),
@@ -161,7 +174,7 @@ def distinct(x: Features, allowed: Bools, choices: Bools) -> None:
     than to stay.
 
     Args:
-        x: (num_devices, PAIR_FEATURES).
+        x: (num_devices, columns).
         allowed: (num_devices,) whether the group may be there.
         choices: (num_devices,) filled.
     """
@@ -192,9 +205,22 @@ def _sweep(
     last: int,
 ) -> None:
     """Plays episodes one after the other, with the buffers of one state; for `told` see `play`."""
-    w, n, table = guide
+    w, n, table, affinity, kin = guide
     current, noise, penalty, decided, forced = told
-    devices, pairs, groups, open_to, actions, costs, best, step_time, simulated = filled
+    (
+        devices,
+        pairs,
+        groups,
+        open_to,
+        placed,
+        seen,
+        starts,
+        actions,
+        costs,
+        best,
+        step_time,
+        simulated,
+    ) = filled
     num_devices = len(c.device_kind)
     num_groups = devices.shape[1]
     s = view(c, states[state])
@@ -202,7 +228,7 @@ def _sweep(
     nothing = np.empty(0)
     busy = np.empty((num_devices, BINS + 1))
     load = np.empty((num_devices, 2))
-    x = np.empty((num_devices, PAIR_FEATURES), np.float32)
+    x = np.empty((num_devices, columns_of(affinity)), np.float32)
     y = np.empty(GROUP_FEATURES, np.float32)
     logits = np.empty(num_devices)
     choices = np.empty(num_devices, np.bool_)
@@ -232,16 +258,21 @@ def _sweep(
                 c, w, s, step_time[episode], peak, busy, load, group, visited,
                 decided or step >= num_groups, x, y,
             )  # fmt: skip
+            pool(affinity, kin, s, 1 / step_time[episode], group, visited, x)
             distinct(x, w.allowed[group], choices)
             if len(forced):
                 prefer(x, forced[episode, group], choices)
             if len(pairs):
                 for device in range(num_devices):
                     open_to[step, episode, device] = choices[device]
-                    for feature in range(PAIR_FEATURES):
+                    for feature in range(x.shape[1]):
                         pairs[step, episode, device, feature] = x[device, feature]
                 for feature in range(GROUP_FEATURES):
                     groups[step, episode, feature] = y[feature]
+                for other in range(placed.shape[2]):
+                    placed[step, episode, other] = devices[episode, other]
+                    seen[step, episode, other] = visited[other]
+                    starts[step, episode, other] = start_of(s, other) / step_time[episode]
             score(n, x, y, table[group], choices, logits)
             chosen, highest = devices[episode, group], -np.inf
             for device in range(num_devices):

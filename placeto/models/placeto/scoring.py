@@ -6,7 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from placeto.envs.features.groups import GroupGraph
-from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES
+from placeto.envs.features.pairs import GROUP_FEATURES
+from placeto.models.placeto.pools import Affinity, no_affinity
+from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.support.arrays import Bools, Features, Floats, Ints
 from placeto.support.jit import inner
 
@@ -14,7 +16,7 @@ from placeto.support.jit import inner
 class Weights(NamedTuple):
     """The network that scores pairs; inputs in rows."""
 
-    pair: Features  # (2 * PAIR_FEATURES, hidden) of a device's features, and their difference
+    pair: Features  # (2 * columns, hidden) of what is seen and pooled of a device; its difference
     group: Features  # (GROUP_FEATURES, hidden)
     embedding: Features  # (embedding, hidden)
     bias: Features  # (hidden,)
@@ -23,10 +25,11 @@ class Weights(NamedTuple):
     last: Features  # (hidden,)
 
 
-def weights_of(arrays: Mapping[str, Features]) -> Weights:
+def weights_of(arrays: Mapping[str, Features], config: PlacetoNetworkConfig) -> Weights:
     """The scoring network of a policy's arrays, by the names of `PlacetoPolicy`'s parameters."""
     first = np.ascontiguousarray(arrays["first.weight"].T)
-    pairs, groups = 2 * PAIR_FEATURES, 2 * PAIR_FEATURES + GROUP_FEATURES
+    pairs = 2 * config.pair_columns
+    groups = pairs + GROUP_FEATURES
     return Weights(
         pair=first[:pairs],
         group=first[pairs:groups],
@@ -38,8 +41,10 @@ def weights_of(arrays: Mapping[str, Features]) -> Weights:
     )
 
 
-def embedding_of(arrays: Mapping[str, Features], graph: GroupGraph, rounds: int) -> Features:
-    """(num_groups, embedding) what `PlacetoPolicy.embed` gives."""
+def embedding_of(
+    arrays: Mapping[str, Features], graph: GroupGraph, config: PlacetoNetworkConfig
+) -> tuple[Features, Affinity]:
+    """What `PlacetoPolicy.embed` gives, (num_groups, embedding), and what heads make of it."""
 
     def linear(name: str, x: Features) -> Features:
         y: Features = x @ arrays[f"{name}.weight"].T + arrays[f"{name}.bias"]
@@ -53,13 +58,24 @@ def embedding_of(arrays: Mapping[str, Features], graph: GroupGraph, rounds: int)
         mean: Features = total / count[:, None]
         return mean
 
-    x = np.maximum(linear("enter", graph.attributes), 0)
-    for _ in range(rounds):
-        down = heard("down", x, graph.source, graph.target)
-        up = heard("up", x, graph.target, graph.source)
-        x = x + np.maximum(linear("mix", np.concatenate([x, down, up], axis=1)), 0)
-    table: Features = np.tanh(linear("leave", x))
-    return table
+    # Weights of a file may be finite and what comes of them not: then no device is preferred.
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = np.maximum(linear("enter", graph.attributes), 0)
+        for _ in range(config.num_rounds):
+            down = heard("down", x, graph.source, graph.target)
+            up = heard("up", x, graph.target, graph.source)
+            x = x + np.maximum(linear("mix", np.concatenate([x, down, up], axis=1)), 0)
+        table: Features = np.tanh(linear("leave", x))
+        heads = config.num_heads
+        if not heads:
+            return table, no_affinity(len(table))
+        shape = len(x), heads, config.rank
+        return table, Affinity(
+            queries=linear("query", x).reshape(shape),
+            keys=linear("key", x).reshape(shape),
+            by_relation=arrays["by_relation"],
+            apart=arrays["apart"],
+        )
 
 
 @inner(cache=True, fastmath=True)
@@ -70,21 +86,22 @@ def score(
 
     Args:
         n: the network.
-        x: (num_devices, PAIR_FEATURES) of each device.
+        x: (num_devices, columns) of each device.
         y: (GROUP_FEATURES,) of the group.
         z: (embedding,) of the group.
         allowed: (num_devices,) whether the group may be there.
         logits: (num_devices,) filled; minus infinity where it may not.
     """
     hidden = len(n.bias)
-    mean = np.zeros(PAIR_FEATURES, np.float32)
+    columns = x.shape[1]
+    mean = np.zeros(columns, np.float32)
     count = 0
     for device in range(len(x)):
         if allowed[device]:
             count += 1
-            for feature in range(PAIR_FEATURES):
+            for feature in range(columns):
                 mean[feature] += x[device, feature]
-    for feature in range(PAIR_FEATURES):
+    for feature in range(columns):
         mean[feature] /= max(count, 1)
     base = n.bias.copy()
     for feature in range(GROUP_FEATURES):
@@ -103,13 +120,11 @@ def score(
             continue
         for unit in range(hidden):
             one[unit] = base[unit]
-        for feature in range(PAIR_FEATURES):
+        for feature in range(columns):
             value = x[device, feature]
             above = value - mean[feature]
             for unit in range(hidden):
-                one[unit] += (
-                    value * n.pair[feature, unit] + above * n.pair[PAIR_FEATURES + feature, unit]
-                )
+                one[unit] += value * n.pair[feature, unit] + above * n.pair[columns + feature, unit]
         for unit in range(hidden):
             two[unit] = n.second_bias[unit]
         for feature in range(hidden):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from placeto.envs.features.pairs import PAIR_FEATURES
+from placeto.models.placeto.pools import SUMS
 from placeto.models.settings import LearningConfig, Settings
 from placeto.support.errors import PlacetoError
 
@@ -15,13 +17,36 @@ class PlacetoNetworkConfig(Settings):
         hidden: width of the two layers that score a pair.
         embedding: length of a group's embedding.
         width: of the layers that make the embedding.
-        rounds: of messages among the groups.
+        passing: `rounds` (messages among all groups), or `none` (a group's own attributes).
+        rounds: how many.
+        pooling: `devices` (over the groups on each device in the present placement), or `none`.
+        heads: how many affinities of two groups weight what is pooled.
+        rank: length of what is made of each group for a head.
     """
 
     hidden: int = 64
     embedding: int = 16
     width: int = 32
+    passing: Literal["rounds", "none"] = "rounds"
     rounds: int = 4
+    pooling: Literal["devices", "none"] = "devices"
+    heads: int = 8
+    rank: int = 4
+
+    @property
+    def num_rounds(self) -> int:
+        """How many there are."""
+        return self.rounds if self.passing == "rounds" else 0
+
+    @property
+    def num_heads(self) -> int:
+        """How many there are."""
+        return self.heads if self.pooling == "devices" else 0
+
+    @property
+    def pair_columns(self) -> int:
+        """Of what is seen of a group and a device, with what is pooled."""
+        return PAIR_FEATURES + SUMS * self.num_heads
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from placeto.envs.features.groups import GROUP_ATTRIBUTES
-from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES
+from placeto.envs.features.pairs import GROUP_FEATURES
+from placeto.models.placeto.pools import RELATIONS
+from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.models.stored import StoredPolicy, read_policy
 from placeto.support.errors import PlacetoError
 
@@ -28,6 +30,19 @@ def read_placeto(source: str | Path) -> StoredPolicy:
     return stored
 
 
+def config_of(stored: StoredPolicy) -> PlacetoNetworkConfig:
+    """The shape of a policy's network.
+
+    Raises:
+        PlacetoError: it is none.
+    """
+    shape = {key: value for key, value in stored.card["policy"].items() if key != "kind"}
+    try:
+        return PlacetoNetworkConfig(**shape)
+    except (TypeError, PlacetoError) as error:
+        raise PlacetoError(f"{stored.source}: not a policy's shape: {error}") from error
+
+
 def check(stored: StoredPolicy) -> None:
     """Makes sure that the weights are as the card says.
 
@@ -35,24 +50,28 @@ def check(stored: StoredPolicy) -> None:
         PlacetoError: they are not.
     """
     source, shape = stored.source, stored.card["policy"]
-    for name in ("hidden", "embedding", "width", "rounds"):
+    for name in ("hidden", "embedding", "width", "rounds", "heads", "rank"):
         value = shape.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
             raise PlacetoError(
                 f"{source}: the policy's {name} is {value!r}, expected a whole number from 1 to "
                 f"{LARGEST}"
             )
-    hidden, embedding, width = (shape[name] for name in ("hidden", "embedding", "width"))
-    expected: dict[str, tuple[int, ...]] = {"last.weight": (1, hidden)}
-    for name, rows, columns in (
+    config = config_of(stored)
+    hidden, embedding, width = config.hidden, config.embedding, config.width
+    layers = [
         ("enter", width, GROUP_ATTRIBUTES),
-        ("down", width, width + 1),
-        ("up", width, width + 1),
-        ("mix", width, 3 * width),
         ("leave", embedding, width),
-        ("first", hidden, 2 * PAIR_FEATURES + GROUP_FEATURES + embedding),
+        ("first", hidden, 2 * config.pair_columns + GROUP_FEATURES + embedding),
         ("second", hidden, hidden),
-    ):
+    ]
+    if config.num_rounds:
+        layers += [("down", width, width + 1), ("up", width, width + 1), ("mix", width, 3 * width)]
+    expected: dict[str, tuple[int, ...]] = {"last.weight": (1, hidden)}
+    if heads := config.num_heads:
+        layers += [("query", heads * config.rank, width), ("key", heads * config.rank, width)]
+        expected |= {"by_relation": (2, RELATIONS, heads), "apart": (2, heads)}
+    for name, rows, columns in layers:
         expected |= {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
     found = {name: array.shape for name, array in stored.arrays.items()}
     if found != expected:

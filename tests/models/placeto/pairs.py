@@ -4,13 +4,11 @@ import numpy as np
 import torch
 
 from placeto import PlacementProblem
-from placeto.envs.features.groups import group_graph
-from placeto.envs.features.pairs import group_index
 from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.play import CompiledPolicy
 from placeto.models.placeto.settings import PlacetoNetworkConfig
 
-SHAPE = PlacetoNetworkConfig(hidden=8, embedding=3, width=4, rounds=2)
+SHAPE = PlacetoNetworkConfig(hidden=8, embedding=3, width=4, rounds=2, heads=3, rank=2)
 
 
 def drawn_policy(seed: int = 0, scale: float = 1.0) -> PlacetoPolicy:
@@ -22,9 +20,7 @@ def drawn_policy(seed: int = 0, scale: float = 1.0) -> PlacetoPolicy:
 
 
 def guide_of(problem: PlacementProblem, policy: PlacetoPolicy) -> CompiledPolicy:
-    with torch.inference_mode():
-        table = policy.embed(group_graph(problem)).numpy()
-    return CompiledPolicy(group_index(problem), policy.weights(), table)
+    return policy.guide(problem)
 
 
 def gumbel(seed: int, *shape: int) -> np.ndarray:

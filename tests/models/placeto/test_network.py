@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from placeto import PlacementProblem, load_cluster, load_graph
 from placeto.envs import generator
 from placeto.envs.features.groups import GROUP_ATTRIBUTES, group_graph
-from placeto.envs.features.pairs import GROUP_FEATURES, PAIR_FEATURES
+from placeto.envs.features.pairs import GROUP_FEATURES
 from placeto.models.placeto import scoring
 from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.scoring import embedding_of
@@ -23,7 +23,8 @@ from tests.strategies import problems
 
 score = from_python(scoring.score)
 
-SMALL = PlacetoNetworkConfig(hidden=7, embedding=3, width=5, rounds=2)
+POOLINGS = ["devices", "none"]
+SMALL = PlacetoNetworkConfig(hidden=7, embedding=3, width=5, rounds=2, heads=2, rank=3)
 
 
 def drawn(shape=SMALL, seed=0):
@@ -34,13 +35,9 @@ def drawn(shape=SMALL, seed=0):
     return policy
 
 
-def arrays_of(policy):
-    return {name: tensor.numpy() for name, tensor in policy.state_dict().items()}
-
-
 def seen(rng, batch, num_devices):
     """Random features, and devices that are allowed: at least one each."""
-    shapes = (num_devices, PAIR_FEATURES), (GROUP_FEATURES,), (SMALL.embedding,)
+    shapes = (num_devices, SMALL.pair_columns), (GROUP_FEATURES,), (SMALL.embedding,)
     x, y, z = (rng.normal(size=(batch, *shape)).astype(np.float32) for shape in shapes)
     allowed = rng.random((batch, num_devices)) < 0.7
     allowed[np.arange(batch), rng.integers(num_devices, size=batch)] = True
@@ -65,15 +62,22 @@ def test_compiled_scores_are_torch_s(seed, num_devices):
         assert np.isneginf(logits).tolist() == (~allowed[row]).tolist()
 
 
-@given(problems(max_ops=30))
-def test_embedding_without_torch_is_torch_s(problem):
-    policy, graph = drawn(), group_graph(problem)
+@given(problems(max_ops=30), st.sampled_from(["rounds", "none"]), st.sampled_from(POOLINGS))
+def test_embedding_without_torch_is_torch_s(problem, passing, pooling):
+    shape = replace(SMALL, passing=passing, pooling=pooling)
+    policy, graph = drawn(shape), group_graph(problem)
     with torch.inference_mode():
-        expected = policy.embed(graph).numpy()
-    found = embedding_of(arrays_of(policy), graph, SMALL.rounds)
-    assert found.shape == (problem.num_groups, SMALL.embedding)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        expected = policy.embed(graph)
+    table, affinity = embedding_of(policy.arrays(), graph, shape)
+    assert table.shape == (problem.num_groups, shape.embedding)
+    assert table.dtype == np.float32
+    np.testing.assert_allclose(table, expected.table, rtol=1e-4, atol=1e-5)
+    if shape.num_heads:
+        np.testing.assert_allclose(affinity.queries, expected.queries, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(affinity.keys, expected.keys, rtol=1e-4, atol=1e-5)
+    else:
+        assert expected.queries is expected.keys is None
+        assert affinity.queries.shape == affinity.keys.shape == (problem.num_groups, 0, 0)
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +90,12 @@ def test_numbering_groups_otherwise_numbers_the_embedding_likewise(nmt):
     other = PlacementProblem(nmt.graph, nmt.cluster, order[nmt.op_group])
     policy = drawn()
     with torch.inference_mode():
-        table, renumbered = policy.embed(group_graph(nmt)), policy.embed(group_graph(other))
+        table, *others = policy.embed(group_graph(nmt))
+        renumbered, *rest = policy.embed(group_graph(other))
     assert len(torch.unique(table, dim=0)) > nmt.num_groups // 2
     torch.testing.assert_close(renumbered[order], table)
+    for of_heads, again in zip(others, rest, strict=True):
+        torch.testing.assert_close(again[order], of_heads)
 
 
 def test_permuting_devices_permutes_the_logits():
@@ -128,9 +135,9 @@ def test_messages_go_both_ways_and_no_further_than_their_rounds():
     def heard(group):
         attributes = graph.attributes.copy()
         attributes[group] += 1
-        return policy.embed(replace(graph, attributes=attributes))[3]
+        return policy.embed(replace(graph, attributes=attributes)).table[3]
 
-    present = policy.embed(graph)[3]
+    present = policy.embed(graph).table[3]
     changes = [not torch.equal(heard(group), present) for group in range(7)]
     assert changes == [False, True, True, True, True, True, False]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, load_cluster, load_graph, simulate
 from placeto.envs import generator
-from placeto.envs.features.pairs import TINY, Group
+from placeto.envs.features.pairs import PAIR_FEATURES, TINY, Group
 from placeto.heuristics.initial import all_on
 from placeto.models.placeto.play import play
 from placeto.objective import GIB, penalised_time
@@ -19,8 +19,9 @@ from tests.models.placeto.pairs import drawn_policy, guide_of, gumbel
 from tests.strategies import allowed_placements, examples, pinned
 
 PENALTY = 0.5 * GIB  # half a second a byte
-COLUMNS = ("pairs", "groups", "open", "current", "actions", "rewards", "devices", "step_time",
-           "best", "best_cost", "simulated")  # fmt: skip
+SEEN = "pairs", "groups", "open", "placed", "visited", "starts"
+REST = ("current", "actions", "rewards", "devices", "step_time", "best", "best_cost", "simulated")
+COLUMNS = SEEN + REST
 
 
 def visited_placements(played, start):
@@ -103,9 +104,10 @@ def test_what_is_seen_and_what_is_chosen(example, decided, seed):
         later = decided or step >= groups
         visited = range(groups) if later else current[:step]
         pairs, rows = observed(problem, placements[step, 1], visited, later, only=[group])
-        np.testing.assert_array_equal(played.pairs[step, 1], pairs[group])
+        np.testing.assert_array_equal(played.pairs[step, 1, :, :PAIR_FEATURES], pairs[group])
         np.testing.assert_array_equal(played.groups[step, 1], rows[group])
-        assert played.open[step, 1].tolist() == choices(problem.allowed[group], pairs[group])
+        seen = played.pairs[step, 1]
+        assert played.open[step, 1].tolist() == choices(problem.allowed[group], seen)
     for step, group in enumerate(current):
         with torch.inference_mode():
             logits = policy(
@@ -201,8 +203,8 @@ def test_without_memory_of_what_was_seen_all_else_is_the_same():
     start = np.tile(all_on(problem, 0), (4, 1))
     whole = play(problem, guide, start, noise, memory_penalty=0)
     bare = play(problem, guide, start, noise, memory_penalty=0, remember=False)
-    assert len(bare.pairs) == len(bare.groups) == len(bare.open) == 0
-    for name in COLUMNS[3:]:
+    assert not any(len(getattr(bare, name)) for name in SEEN)
+    for name in REST:
         np.testing.assert_array_equal(getattr(bare, name), getattr(whole, name))
 
 
