@@ -113,7 +113,7 @@ class PlacetoAgent(Agent[Sweeps]):
         embedded = self.network.embed(self._graph(index))
         if self.network.config.num_heads:
             pooled = self.network.pooled(
-                embedded, self._kin_tensors(index), current, devices.long(), visited, starts,
+                embedded, self._kin_tensors(index), current, devices, visited, starts,
                 pairs.shape[1],
             )  # fmt: skip
             pairs = torch.cat([pairs[:, :, :PAIR_FEATURES], pooled], dim=2)

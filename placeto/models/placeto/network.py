@@ -1,6 +1,6 @@
 """A policy for any number and kind of devices: it scores (group, device) pairs."""
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from placeto.envs.features.groups import GROUP_ATTRIBUTES, GroupGraph, group_gra
 from placeto.envs.features.pairs import GROUP_FEATURES, GroupIndex, group_index
 from placeto.models.network import Network, masked
 from placeto.models.placeto.play import CompiledPolicy
-from placeto.models.placeto.pools import RELATIONS, SUMS, Kin, kin_of
+from placeto.models.placeto.pools import RELATIONS, Kin, kin_of, sums, sums_backward
 from placeto.models.placeto.scoring import Weights, embedding_of, weights_of
 from placeto.models.placeto.settings import PlacetoNetworkConfig
 from placeto.models.placeto.stored import check
@@ -72,6 +72,28 @@ class Embedded(NamedTuple):
     table: Tensor  # (num_groups, embedding) between -1 and 1
     queries: Tensor | None  # (num_groups, heads, rank); None without pools
     keys: Tensor | None  # (num_groups, heads, rank)
+
+
+class Pooled(torch.autograd.Function):
+    """`PlacetoPolicy.pooled`, of affinities to which what the schedule says is still to be added.
+
+    In compiled code, which goes once over all pairs of a state and a group: torch would take a
+    dozen passes, and most of the time of an update.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, static: Tensor, late: Tensor, case: tuple[Any, ...]) -> Tensor:
+        """The sums of `pools.sums`."""
+        *tensors, num_devices = case
+        arrays = static.detach().numpy(), late.detach().numpy(), *(t.numpy() for t in tensors)
+        ctx.arrays = arrays
+        return torch.from_numpy(sums(*arrays, num_devices))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+        """The gradients of `pools.sums_backward`."""
+        static, late = sums_backward(*ctx.arrays, gradient.contiguous().numpy())
+        return torch.from_numpy(static), torch.from_numpy(late), None
 
 
 class PlacetoPolicy(Network):
@@ -164,18 +186,10 @@ class PlacetoPolicy(Network):
         assert queries is not None and keys is not None
         along = (kin.position[:, None] - kin.position).abs()[:, :, None] * self.apart[0]
         static = torch.einsum("vhr,uhr->vuh", queries, keys) + along
-        unvisited, beyond = kin.relation @ self.by_relation[:, None]
-        beyond = beyond - unvisited  # what a visit adds
-        late = (starts.gather(1, current[:, None]) - starts).abs()[:, :, None] * self.apart[1]
-        value = (static + unvisited)[current] + late + visited[:, :, None] * beyond[current]
-        affinity = nn.functional.softsign(value)
-        there = nn.functional.one_hot(devices, num_devices).to(affinity.dtype)
-        there = there.scatter(1, current[:, None, None].expand(-1, -1, num_devices), 0.0)
-        weights = torch.stack([kin.work.expand(len(current), -1), kin.share[current]], dim=1)
-        sums = (weights[:, :, None] * there.transpose(1, 2)[:, None]).flatten(1, 2) @ affinity
-        sums = sums.unflatten(1, (SUMS, num_devices))
-        flat: Tensor = sums.transpose(1, 2).flatten(2)
-        return flat
+        by_relation = kin.relation @ self.by_relation[:, None]
+        case = current, devices, visited, starts, kin.work, kin.share, num_devices
+        sums: Tensor = Pooled.apply(static + by_relation, self.apart[1], case)
+        return sums
 
     def forward(self, x: Tensor, y: Tensor, z: Tensor, allowed: Tensor) -> Tensor:
         """Scores devices.

@@ -14,9 +14,9 @@ from placeto.envs.features.groups import GroupGraph
 from placeto.envs.features.pairs import PAIR_FEATURES
 from placeto.problem import PlacementProblem
 from placeto.simulation.state import State
-from placeto.support.arrays import Bools, Features, Int8s, Ints
+from placeto.support.arrays import Bools, Features, Int8s, Int16s, Ints
 from placeto.support.dags import compressed
-from placeto.support.jit import inner
+from placeto.support.jit import inner, njit
 
 PARALLEL, ANCESTOR, DESCENDANT = range(3)
 RELATIONS = 3
@@ -143,3 +143,70 @@ def _meet(
         for unit in range(rank):
             value += a.queries[group, head, unit] * a.keys[other, head, unit]
         row[column + head] += weight * value / (1 + abs(value))
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def sums(
+    static: Features, late: Features, current: Ints, devices: Int16s, visited: Bools,
+    starts: Features, work: Features, share: Features, num_devices: int,
+) -> Features:  # fmt: skip
+    """What is pooled in many states.
+
+    Args:
+        static: (2, num_groups, num_groups, heads) what affinities are made of but for the schedule:
+            of the row for the column, before the column's device was chosen and after.
+        late: (heads,) what is added by how far apart they start.
+        current: (batch,) groups.
+        devices: (batch, num_groups) of all groups.
+        visited: (batch, num_groups) whose devices were chosen.
+        starts: (batch, num_groups) of all groups, as shares of the step time.
+        work: (num_groups,) share of all work.
+        share: (num_groups, num_groups) of the row's bytes, those from and to the column.
+        num_devices: how many.
+
+    Returns:
+        (batch, num_devices, SUMS * heads).
+    """
+    heads = len(late)
+    found = np.zeros((len(current), num_devices, SUMS * heads), np.float32)
+    for state in range(len(current)):
+        group = current[state]
+        for other in range(len(work)):
+            if other == group:
+                continue
+            row = found[state, devices[state, other]]
+            pair = static[1 if visited[state, other] else 0, group, other]
+            apart = abs(starts[state, group] - starts[state, other])
+            by_work, by_bytes = work[other], share[group, other]
+            for head in range(heads):
+                value = pair[head] + apart * late[head]
+                affinity = value / (1 + abs(value))
+                row[head] += by_work * affinity
+                row[heads + head] += by_bytes * affinity
+    return found
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def sums_backward(
+    static: Features, late: Features, current: Ints, devices: Int16s, visited: Bools,
+    starts: Features, work: Features, share: Features, gradient: Features,
+) -> tuple[Features, Features]:  # fmt: skip
+    """Gradients by `static` and `late` of what depends on `sums`, by the gradient of these."""
+    heads = len(late)
+    by_static, by_late = np.zeros_like(static), np.zeros_like(late)
+    for state in range(len(current)):
+        group = current[state]
+        for other in range(len(work)):
+            if other == group:
+                continue
+            row = gradient[state, devices[state, other]]
+            place = 1 if visited[state, other] else 0
+            pair, filled = static[place, group, other], by_static[place, group, other]
+            apart = abs(starts[state, group] - starts[state, other])
+            by_work, by_bytes = work[other], share[group, other]
+            for head in range(heads):
+                size = 1 + abs(pair[head] + apart * late[head])
+                slope = (by_work * row[head] + by_bytes * row[heads + head]) / (size * size)
+                filled[head] += slope
+                by_late[head] += slope * apart
+    return by_static, by_late

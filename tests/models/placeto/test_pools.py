@@ -80,7 +80,7 @@ def test_pools_are_what_the_formula_says(example, decided, seed):
                 torch.full((3,), group),
                 *(
                     torch.from_numpy(values[step])
-                    for values in (played.placed.astype(int), played.visited, played.starts)
+                    for values in (played.placed, played.visited, played.starts)
                 ),
                 problem.num_devices,
             )
