@@ -1,6 +1,7 @@
 """What must stay together in a pipeline, by hand and against every placement."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -68,6 +69,9 @@ def on_hosts(draw: st.DrawFn) -> PlacementProblem:
     ends = draw(st.none() | st.builds(EndCost, st.just(0), scale.delay, st.just(0.0)))
     within, between = draw(scale.bandwidth), draw(scale.bandwidth) / draw(st.sampled_from([1, 8]))
     cluster = two_hosts(within, between, ends, "fast")
+    if draw(st.booleans()):  # one of a host's channels is slower than the others
+        first, *others = cluster.channels
+        cluster = replace(cluster, channels=(replace(first, bandwidth=within / 8), *others))
     return PlacementProblem(draw(graphs(scale, 5)), cluster, "none", objective="throughput")
 
 
@@ -99,7 +103,7 @@ def test_ends_of_transfers_keep_groups_together_too():
 def test_a_host_has_what_the_network_is_too_slow_for():
     """Four ops of 2 s, 5 bytes between: 2 s each if the network took them, 4 s on a host."""
     names = "abcd"
-    edges = [(one, 5, [other]) for one, other in zip(names, names[1:], strict=False)]
+    edges = [(one, 5, [other]) for one, other in pairwise(names)]
     graph = make_graph(dict.fromkeys(names, 2), edges)
     for between, seconds in ((1.0, 4.0), (5 / 3, 3.0), (10.0, 2.0)):
         problem = for_throughput(graph, two_hosts(100.0, between))
