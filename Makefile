@@ -93,6 +93,7 @@ pipelines: $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipelines
 	$(BIN)/python -m benchmarks.simulated_pipelines
 	$(BIN)/python -m benchmarks.ranks
+	$(BIN)/python -m benchmarks.throughput
 
 # Pipelines of PyTorch modules, every split of six, run; an hour on a machine that does nothing else.
 # It goes on where it was stopped.

@@ -1,26 +1,63 @@
-"""The search for throughput against a mixed integer program, on chains with skips and branches.
+"""The search for throughput against exact solvers: `python -m benchmarks.throughput`.
 
-`python -m benchmarks.throughput [--seconds 10] [--solver 200] [--only NAME]` prints, of each
-problem, the seconds a microbatch that the search and HiGHS find, over what all devices take if they
-share out the work.
+Random chains and DAGs of up to 16 groups, whose optima branch and bound proves: how many `auto`
+finds, and annealing alone. Chains with skips, modules of branches and layers, of 300 groups: what
+the search finds in ten seconds of a core, and what HiGHS finds and proves of a mixed integer
+program. And the bound of bundled graphs on several hosts, over the work shared out. It takes an
+hour of one core, and goes on where it was stopped. Writes `results/throughput.json` and
+`results/throughput.md`.
 """
 
-import argparse
 import random
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from placeto import Channel, Cluster, ComputationGraph, Device, PlacementProblem, place
+from benchmarks.output import command_line, machine, results_folder, save, table
+from placeto import (
+    Channel,
+    Cluster,
+    ComputationGraph,
+    Device,
+    PlacementProblem,
+    load_cluster,
+    load_graph,
+    place,
+)
 from placeto.bounds import throughput_bound
 from placeto.cluster import EndCost
 from placeto.simulation.loads import loads_of
+from placeto.support.files import read_json, write_json
 from placeto.zoo.synthetic import Edges, layered
 
 BANDWIDTH = 1e9  # bytes/s
 OP_SECONDS = (1e-3, 10e-3)
+SECONDS = 10.0  # of one core, for a search
+SOLVER_SECONDS = 40.0  # a device, of the clock
+PROOF_SECONDS = 120.0
+ANNEALED = 20_000  # placements that annealing looks at
+SEEDS = range(4)
+SMALL = range(8, 17)  # groups
+SAME = 1e-8  # of an optimum
+GRAPHS = ("inception_v3", "resnet50", "cifar10_small_m8", "rnnlm", "nmt", "nmt_small_m8",
+          "ptb_small_m8", "transformer", "transformer_small_m8")  # fmt: skip
+CLUSTERS = ("p3.8xlarge-2", "n1-p100x2-4")
+SEARCHES = ("auto", "annealing")
+SMALL_HEADER = ["graphs", "problems", "proven", "`auto` optimal", "annealing optimal",
+                "annealing, worst"]  # fmt: skip
+LARGE_HEADER = ["problem", "proven", "bound", "HiGHS", "`stages`", "`auto`", "`auto` / HiGHS",
+                "HiGHS, s"]  # fmt: skip
+HOSTS_HEADER = ["graph", *(f"`{cluster}`" for cluster in CLUSTERS)]
+Found = dict[str, dict[str, dict[str, Any]]]
+Study = Callable[[PlacementProblem], dict[str, Any]]
 
 
 def chain(size: int, rng: random.Random) -> Edges:
@@ -176,24 +213,130 @@ def solve(problem: PlacementProblem, seconds: float) -> tuple[float, float]:
     return found, float(answer.mip_dual_bound or 0.0) * scale
 
 
+def small_problems() -> Iterator[tuple[str, PlacementProblem]]:
+    """Problems of few groups, by shape, devices, what transfers cost and seed."""
+    for shape, devices, ends, seed in product(SHAPES, (2, 3, 4), (True, False), SEEDS):
+        rng = random.Random(f"{shape} {devices} {ends} {seed}")
+        size, share = rng.choice(SMALL), rng.choice((0.1, 0.3, 1.0))
+        name = f"{shape}-{size}-{devices}-{'ends' if ends else 'multicast'}-{seed}"
+        yield name, make_problem(shape, size, devices, share, ends=ends, seed=seed)
+
+
+def searched_for(problem: PlacementProblem, method: str, seconds: float) -> float:
+    """Seconds a microbatch that a method finds in so many seconds of one core."""
+    return place(problem, method, seconds, clock=time.process_time).seconds
+
+
+def judged(problem: PlacementProblem) -> dict[str, Any]:
+    """The optimum, whether it is proven, and what searches find, in seconds a microbatch."""
+    exact = place(problem, "exact", PROOF_SECONDS)
+    found: dict[str, Any] = {"optimum": exact.seconds, "devices": problem.num_devices}
+    found["proven"] = exact.lower_bound >= exact.seconds * (1 - SAME)
+    found["auto"] = searched_for(problem, "auto", SECONDS)
+    settings = {"max_evaluations": ANNEALED}
+    found["annealing"] = place(problem, "annealing", np.inf, settings=settings).seconds
+    return found
+
+
+def compared(problem: PlacementProblem, seconds: float, solver: float) -> dict[str, float]:
+    """What methods find in so many seconds of a core, and HiGHS in seconds a device of the clock.
+
+    `solver` of these is what HiGHS had of a core: a machine may do other things.
+    """
+    began = time.process_time()
+    solved, proven = solve(problem, solver * problem.num_devices)
+    spent = time.process_time() - began
+    found = {method: searched_for(problem, method, seconds) for method in ("stages", "auto")}
+    return {"solver": spent, "highs": solved, "proven": proven, **found}
+
+
+def on_hosts() -> Iterator[tuple[str, PlacementProblem]]:
+    """Bundled graphs on clusters of several hosts."""
+    for graph, cluster in product(GRAPHS, CLUSTERS):
+        problem = PlacementProblem(load_graph(graph), load_cluster(cluster), objective="throughput")
+        yield f"{graph}, {cluster}", problem
+
+
+def bounded(problem: PlacementProblem) -> dict[str, float]:
+    """Seconds a microbatch of equal devices that share out the work, and the bound."""
+    shared = float(loads_of(problem).work[:, 0].sum()) / problem.num_devices
+    return {"shared": shared, "bound": throughput_bound(problem)}
+
+
+def small_rows(found: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """A row a shape: problems, proven optima, and how many of these searches find."""
+    rows = []
+    for shape in SHAPES:
+        every = [row for name, row in found.items() if name.startswith(f"{shape}-")]
+        proven = [row for row in every if row["proven"]]
+        if proven:
+            over = {m: [row[m] / row["optimum"] - 1 for row in proven] for m in SEARCHES}
+            counts = [str(sum(each <= SAME for each in over[m])) for m in SEARCHES]
+            worst = f"{max(over['annealing']):.2%}"
+            rows.append([shape, str(len(every)), str(len(proven)), *counts, worst])
+    return rows
+
+
+def large_rows(found: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """A row a problem: the solver's seconds, and all over what is proven, by it or by the bound."""
+    rows = []
+    for name, row in found.items():
+        least = max(row["proven"], row["bound"])
+        figures = (f"{row[what] / least:.4f}" for what in ("bound", "highs", "stages", "auto"))
+        rows.append([
+            f"`{name}`", f"{1e3 * least:.2f} ms", *figures,
+            f"{row['auto'] / row['highs']:.4f}", f"{row['solver']:.0f}",
+        ])  # fmt: skip
+    return rows
+
+
+def host_rows(found: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """A row a graph: by cluster the bound, over the work shared out."""
+    rows = []
+    for graph in GRAPHS:
+        of_graph = [found[f"{graph}, {cluster}"] for cluster in CLUSTERS]
+        cells = (f"{row['bound'] / row['shared']:.3f}" for row in of_graph)
+        rows.append([f"`{graph}`", *cells])
+    return rows
+
+
+def markdown(found: Found) -> str:
+    """The three tables."""
+    return "\n".join(
+        table(header, rows(found[part]))
+        for part, header, rows in (
+            ("small", SMALL_HEADER, small_rows),
+            ("large", LARGE_HEADER, large_rows),
+            ("hosts", HOSTS_HEADER, host_rows),
+        )
+    )
+
+
 def main() -> None:
-    """Prints a line a problem."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--solver", type=float, default=200.0)
-    parser.add_argument("--only", nargs="*", default=list(PROBLEMS))
-    arguments = parser.parse_args()
-    for name in arguments.only:
-        problem = PROBLEMS[name]
-        shared = throughput_bound(problem)
-        line = [f"{name:22}"]
-        for method in ("stages", "auto"):
-            found = place(problem, method, arguments.seconds).seconds
-            line.append(f"{method} {found / shared:.4f}")
-        if arguments.solver > 0:
-            solved, proven = solve(problem, arguments.solver)
-            line.append(f"HiGHS {solved / shared:.4f}, none below {proven / shared:.4f}")
-        print(*line, sep="  ", flush=True)
+    """Runs the study."""
+    numba.set_num_threads(1)
+    quick = command_line("throughput", "a problem of each kind").parse_args().quick
+    kept = Path("build") / "throughput" / f"found{'-quick' * quick}.json"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    found: Found = {"small": {}, "large": {}}
+    if kept.exists():
+        found = read_json(kept)
+    seconds, solver, most = (1.0, 1.0, 1) if quick else (SECONDS, SOLVER_SECONDS, None)
+    parts: dict[str, tuple[Iterator[tuple[str, PlacementProblem]], Study]] = {
+        "large": (iter(PROBLEMS.items()), lambda problem: compared(problem, seconds, solver)),
+        "small": (small_problems(), judged),
+    }
+    for part, (problems, study) in parts.items():
+        for name, problem in islice(problems, most):
+            if name not in found[part]:
+                print(name, file=sys.stderr, flush=True)
+                found[part][name] = study(problem)
+                write_json(kept, found)
+    for name, row in found["large"].items():
+        row["bound"] = throughput_bound(PROBLEMS[name])
+    found["hosts"] = {name: bounded(problem) for name, problem in on_hosts()}
+    document = {"machine": machine(), "seconds": seconds, "annealed": ANNEALED, **found}
+    save("throughput", document, markdown(found), results_folder(quick))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import numpy as np
 from placeto.bounds.lone import below_lone
 from placeto.bounds.memory import dual_prices, fitting_devices
 from placeto.bounds.relaxed import Classes, Relaxed, allowed_classes, device_classes
+from placeto.bounds.together import together_bound
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats, Ints
 
@@ -27,12 +28,12 @@ def throughput_bound(problem: PlacementProblem) -> float:
     """Seconds a microbatch that no feasible placement is below, in a pipeline that never drains.
 
     The most of what the devices need that share out the groups' work, launch overheads included,
-    and of what each group needs on its best device. Transfers are left out.
+    and of what groups need that stay together, since it would take longer to send what is between
+    them (`together_bound`). What is sent beside work is left out.
     """
     classes = device_classes(problem)
-    group = float(_held(problem, classes).min(axis=1).max())
     divided = _divided(problem, classes, np.zeros(len(classes.size)))
-    shared = max(divided, group) / problem.graph.num_microbatches
+    shared = max(divided / problem.graph.num_microbatches, together_bound(problem))
     return below_lone(problem, shared, throughput=True)
 
 

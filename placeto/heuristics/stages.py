@@ -100,28 +100,33 @@ class Chain:
 
     def cuts(self, order: tuple[int, ...]) -> tuple[float, Ints]:
         """The busiest resource's seconds, and the (len(order) - 1,) cuts that make it least."""
-        count = self.problem.num_groups + 1
-        nothing = np.zeros(count)
-        # By where a stage ends: the least of what is busiest up to there.
-        least = np.where(np.arange(count) == 0, 0.0, np.inf)
-        came: list[Ints] = []
-        for number, device in enumerate(order):
-            received, wire, sent = nothing, nothing, nothing
-            if number > 0:
-                _, received, wire = self.boundary(order[number - 1], device)
-            if number < len(order) - 1:
-                sent, _, _ = self.boundary(device, order[number + 1])
-            work = self.before[:, device]
-            own = (work + sent)[:, None] + (received - work)[None, :]  # (end, begin)
-            busiest = np.maximum(own, np.maximum(least, wire)[None, :])
-            busiest[~np.tri(count, dtype=bool)] = np.inf
-            came.append(busiest.argmin(axis=1))
-            least = busiest.min(axis=1)
-        cut, cuts = count - 1, []
+        following = [*order[1:], None]
+        came = [self._ended(order[: n + 1], after)[1] for n, after in enumerate(following)]
+        cut, cuts = self.problem.num_groups, []
         for choice in reversed(came[1:]):
             cut = int(choice[cut])
             cuts.append(cut)
-        return float(least[-1]), np.array(cuts[::-1], dtype=np.int64)
+        return float(self._ended(order, None)[0][-1]), np.array(cuts[::-1], dtype=np.int64)
+
+    @functools.cache  # noqa: B019 (orders share how they begin; a chain lives for one call)
+    def _ended(self, order: tuple[int, ...], following: int | None) -> tuple[Floats, Ints]:
+        """(num_groups + 1,) the least of what is busiest up to where the last of stages ends.
+
+        And where that stage begins. Each device of the order has a stage; `following` has the next.
+        """
+        count, device = self.problem.num_groups + 1, order[-1]
+        received, wire, sent = np.zeros((3, count))
+        least = np.where(np.arange(count) == 0, 0.0, np.inf)
+        if len(order) > 1:
+            least, _ = self._ended(order[:-1], device)
+            _, received, wire = self.boundary(order[-2], device)
+        if following is not None:
+            sent, _, _ = self.boundary(device, following)
+        work = self.before[:, device]
+        own = (work + sent)[:, None] + (received - work)[None, :]  # (end, begin)
+        busiest = np.maximum(own, np.maximum(least, wire)[None, :])
+        busiest[~np.tri(count, dtype=bool)] = np.inf
+        return busiest.min(axis=1), busiest.argmin(axis=1)
 
     def near(self, cuts: Ints) -> Ints:
         """(n, len(cuts)) the same cuts but for one, which is some groups earlier or later."""
