@@ -74,6 +74,8 @@ from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
 from placeto.support.units import format_seconds
 
+LEAST_SHARE = 2 / 3  # of the budget, for the search
+PYTHON_SECONDS = 0.4  # that Python takes before the command begins, and after it
 RUNS = 20  # where `--measure` names no number
 _NOT_OF_PIPELINES = (
     "method", "policy", "settings", "budget", "seed", "measure", "measure_seconds", "report",
@@ -96,7 +98,7 @@ class Place(ProblemArguments):
         policy: A trained policy for auto, placeto or placeto-2019 to begin with: a run directory of
             `placeto train`, or one that ships (see `placeto list`).
         budget: Seconds for the search or training, from when the command begins: loading, grouping,
-            the choice of an order and bounds are in it, for half of it at most; extraction, and
+            the choice of an order and bounds are in it, for a third of it at most; extraction, and
             compiling after an installation, are not. With --measure, seconds of all searches
             together.
         seed: Where the placer's random numbers start.
@@ -158,7 +160,9 @@ def run(arguments: Place) -> int:
     }
     outputs = (*files.values(), arguments.report, arguments.save_graph)
     check_outputs(*outputs, inputs=inputs)
+    started = seconds_taken()
     graph = None if is_source(arguments.graph) else load_graph(arguments.graph)
+    loading = seconds_taken() - started
     cluster = load_cluster(arguments.cluster)
     compiled = _compile(arguments, method, settings)
     loaded = seconds_taken()
@@ -206,7 +210,9 @@ def run(arguments: Place) -> int:
         started = seconds_taken()
         _ = base.lower_bound  # kept until it is told, but computed again for other ranks
         again = moves_ranks * (seconds_taken() - started)
-        budget = left_to_search(budget, seconds_taken() - extraction + again)
+        # Telling and writing take about as long as loading.
+        spent = seconds_taken() - extraction + again + loading + PYTHON_SECONDS
+        budget = max(budget - spent, LEAST_SHARE * budget)
     found = None
     with progress(f"{method} on {graph.name}") as report:
         if tries is not None and interrupted:
@@ -287,11 +293,6 @@ def run(arguments: Place) -> int:
         note(f"none of the candidates can be run: {measured[0]['reason']}")
         return FAILED
     return 0
-
-
-def left_to_search(budget: float, spent: float) -> float:
-    """Seconds of a budget for the search when some are spent already: at least half of it."""
-    return max(budget - spent, budget / 2)
 
 
 def _compile(arguments: Place, method: str, settings: Mapping[str, object]) -> bool:
