@@ -55,6 +55,11 @@ def layer_cut(problem: PlacementProblem, share: float) -> Ints:
     return _cut(problem, layer_positions(problem)[0], share)
 
 
+def even_cut(problem: PlacementProblem) -> Ints:
+    """(num_groups,) as many stretches of layers as devices, of equal work on the first device."""
+    return _windows(problem, problem.num_devices)
+
+
 def different(splits: Iterable[Split]) -> list[Split]:
     """Those whose placement is not that of one before."""
     found: dict[bytes, Split] = {}

@@ -8,6 +8,7 @@ imported, so that `placeto --help` is fast.
 import importlib
 import os
 import sys
+import time
 from collections.abc import Sequence
 
 import placeto
@@ -49,6 +50,14 @@ placeto COMMAND --help says what a command takes.
 """
 
 
+_began = time.monotonic()  # when the command did
+
+
+def seconds_taken() -> float:
+    """Seconds since the command began, loading its code included."""
+    return time.monotonic() - _began
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command, by what stands after `placeto`.
 
@@ -56,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0; 2 for input that cannot be used, after one line on stderr that says
         what is wrong; 130 after Ctrl-C; 141 where the reader of stdout went away.
     """
+    global _began
+    _began = time.monotonic()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if sys.stderr is None:  # it is closed, and `print` would take stdout
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for as long as the process lives)

@@ -13,7 +13,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from placeto.bounds.heads import raise_by_joins
-from placeto.cli import INTERRUPTED
+from placeto.cli import INTERRUPTED, seconds_taken
 from placeto.cli.arguments import (
     File,
     Json,
@@ -50,7 +50,7 @@ from placeto.placers.measured import LEAST_RUNS, place_measured
 from placeto.placers.microbatches import best_of, is_open
 from placeto.placers.ordering import RANKED, RANKS_SHARE, reordered
 from placeto.placers.pipeline import plan_pipeline
-from placeto.placers.registry import find_placer, with_policy
+from placeto.placers.registry import SLOW_SECONDS, find_placer, prepare, with_policy
 from placeto.problem import PlacementProblem
 from placeto.reports.microbatches import try_rows
 from placeto.reports.page import RunContext, make_report, save_report
@@ -74,6 +74,8 @@ from placeto.support.errors import PlacetoError
 from placeto.support.files import write_json
 from placeto.support.units import format_seconds
 
+LEAST_SHARE = 2 / 3  # of the budget, for the search
+PYTHON_SECONDS = 0.4  # that Python takes before the command begins, and after it
 RUNS = 20  # where `--measure` names no number
 _NOT_OF_PIPELINES = (
     "method", "policy", "settings", "budget", "seed", "measure", "measure_seconds", "report",
@@ -95,7 +97,10 @@ class Place(ProblemArguments):
             agent.
         policy: A trained policy for auto, placeto or placeto-2019 to begin with: a run directory of
             `placeto train`, or one that ships (see `placeto list`).
-        budget: Seconds of search or training; with --measure, of all searches together.
+        budget: Seconds for the search or training, from when the command begins: loading, grouping,
+            the choice of an order and bounds are in it, for a third of it at most; extraction, and
+            compiling after an installation, are not. With --measure, seconds of all searches
+            together.
         seed: Where the placer's random numbers start.
         settings: Change a setting of the placer, such as passing=none of placeto; once for each.
             `placeto list --json` has the settings of all placers, with their defaults.
@@ -155,11 +160,12 @@ def run(arguments: Place) -> int:
     }
     outputs = (*files.values(), arguments.report, arguments.save_graph)
     check_outputs(*outputs, inputs=inputs)
+    started = seconds_taken()
     graph = None if is_source(arguments.graph) else load_graph(arguments.graph)
+    loading = seconds_taken() - started
     cluster = load_cluster(arguments.cluster)
-    if compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), raise_by_joins):
-        note("compiling, once after an installation")
-        compile_kernel()
+    compiled = _compile(arguments, method, settings)
+    loaded = seconds_taken()
     tries, plan, budget, seed = None, None, arguments.budget, arguments.seed
     if graph is None and is_open(arguments.graph):
         if arguments.pipeline is None:
@@ -170,6 +176,7 @@ def run(arguments: Place) -> int:
         graph = saved(tries.extraction, arguments.save_graph)
     elif graph is None:
         graph = saved(extracted(arguments.graph), arguments.save_graph)
+    extraction = seconds_taken() - loaded
     if arguments.pipeline is not None:
         plan = _plan(arguments, graph, cluster)
         problem = plan[1].problem
@@ -198,6 +205,14 @@ def run(arguments: Place) -> int:
     mapped = device_map is not None and tries is None and plan is None and bench is None
     if base.infeasibility is not None and not mapped:
         note(base.infeasibility)
+    moves_ranks = method in RANKED and _moves_ranks(arguments, problem, settings)
+    if not (compiled or mapped or tries or plan or bench):
+        started = seconds_taken()
+        _ = base.lower_bound  # kept until it is told, but computed again for other ranks
+        again = moves_ranks * (seconds_taken() - started)
+        # Telling and writing take about as long as loading.
+        spent = seconds_taken() - extraction + again + loading + PYTHON_SECONDS
+        budget = max(budget - spent, LEAST_SHARE * budget)
     found = None
     with progress(f"{method} on {graph.name}") as report:
         if tries is not None and interrupted:
@@ -210,9 +225,7 @@ def run(arguments: Place) -> int:
             )
             problem, base = placement.problem, baseline(placement.problem)
         elif bench is None:
-            moving = 0.0
-            if method in RANKED and _moves_ranks(arguments, problem, settings):
-                moving = RANKS_SHARE * budget
+            moving = moves_ranks * RANKS_SHARE * budget
             placement = place(problem, method, budget - moving, seed, report, settings)
             if tries is not None:
                 better = best_of(placement, tries.best)
@@ -280,6 +293,18 @@ def run(arguments: Place) -> int:
         note(f"none of the candidates can be run: {measured[0]['reason']}")
         return FAILED
     return 0
+
+
+def _compile(arguments: Place, method: str, settings: Mapping[str, object]) -> bool:
+    """Has compiled what is to run; whether that was more than to read it from the cache."""
+    began = time.monotonic()
+    if compile_beside("placeto.cli.compiling:compile_all", ("groups", "bounds"), raise_by_joins):
+        note("compiling, once after an installation")
+        compile_kernel()
+    if arguments.pipeline is None:
+        with progress(f"{method} on {arguments.graph}") as report:
+            prepare(method, arguments.objective, settings, report)
+    return time.monotonic() - began > SLOW_SECONDS
 
 
 def _moves_ranks(

@@ -1,7 +1,6 @@
 """How deep in the model what is: the row in which it is cut into stages."""
 
 import numpy as np
-from scipy.stats import rankdata
 
 from placeto.graph import ComputationGraph
 from placeto.problem import PlacementProblem
@@ -27,7 +26,7 @@ def layer_positions(problem: PlacementProblem) -> list[Ints]:
     weight = np.where(np.isfinite(problem.op_seconds), problem.op_seconds, 0).max(axis=1) + 1e-9
     total = np.bincount(problem.op_group, weight)
     work = (np.bincount(problem.op_group, weight * depth) for depth in depths)
-    return [np.asarray(rankdata(each / total, method="ordinal")) - 1 for each in work]
+    return [np.argsort(np.argsort(each / total, kind="stable")) for each in work]
 
 
 def _depths_by_phases(graph: ComputationGraph) -> Floats:

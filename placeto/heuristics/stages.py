@@ -17,6 +17,7 @@ from placeto.problem import PlacementProblem
 from placeto.simulation.alone import ends_seconds
 from placeto.support.arrays import Floats, Ints
 from placeto.support.errors import NotApplicable
+from placeto.support.jit import njit
 
 _MOST_ORDERS = 24
 _MOST_GROUPS = 4000
@@ -123,10 +124,7 @@ class Chain:
         if following is not None:
             sent, _, _ = self.boundary(device, following)
         work = self.before[:, device]
-        own = (work + sent)[:, None] + (received - work)[None, :]  # (end, begin)
-        busiest = np.maximum(own, np.maximum(least, wire)[None, :])
-        busiest[~np.tri(count, dtype=bool)] = np.inf
-        return busiest.min(axis=1), busiest.argmin(axis=1)
+        return _extended(np.maximum(least, wire), work + sent, received - work)
 
     def near(self, cuts: Ints) -> Ints:
         """(n, len(cuts)) the same cuts but for one, which is some groups earlier or later."""
@@ -145,3 +143,20 @@ class Chain:
         """(n, num_groups) devices of stages between (n, len(order) - 1) cuts."""
         stages = (np.searchsorted(cuts, self.position, side="right") for cuts in many)
         return np.stack([all_on(self.problem, np.array(order)[stage]) for stage in stages])
+
+
+@njit(cache=True)
+def _extended(before: Floats, to: Floats, since: Floats) -> tuple[Floats, Ints]:
+    """By where a stage ends: what is busiest up to there at least, and where it then begins.
+
+    All are (num_groups + 1,), seconds: of what is busiest up to the stage's begin, and the stage's
+    own, the sum of a part by where it ends and one by where it begins.
+    """
+    least, begin = np.empty(len(to)), np.zeros(len(to), dtype=np.int64)
+    for end in range(len(to)):
+        least[end] = max(to[end] + since[0], before[0])
+        for cut in range(1, end + 1):
+            busiest = max(to[end] + since[cut], before[cut])
+            if busiest < least[end]:
+                least[end], begin[end] = busiest, cut
+    return least, begin

@@ -11,6 +11,7 @@ from placeto.order import ORDERS
 from placeto.placement import Placement
 from placeto.placers.registry import place
 from placeto.problem import PlacementProblem
+from placeto.search.incumbent import Clock
 from placeto.search.ranks import move_ranks
 from placeto.simulation import simulate, simulate_many
 from placeto.support.errors import NotApplicable
@@ -24,21 +25,21 @@ _PROBE_SECONDS = 2.0
 _SEARCHER, _SEARCH_SECONDS = "annealing", 0.5
 
 
-def ordered(problem: PlacementProblem) -> PlacementProblem:
+def ordered(problem: PlacementProblem, clock: Clock = time.monotonic) -> PlacementProblem:
     """The problem in the order in which the best that heuristics and a short search find is best.
 
     What fits in memory goes before what does not, then what takes least. A step of one microbatch
-    stays as it is.
+    stays as it is. The searches' seconds are the clock's, as in `place`.
     """
     if problem.graph.num_microbatches == 1:
         return problem
     found = []
     for method in _PROBES:
         with suppress(NotApplicable):
-            found.append(place(problem, method, _PROBE_SECONDS).devices)
+            found.append(place(problem, method, _PROBE_SECONDS, clock=clock).devices)
 
     def worth(ordered: PlacementProblem) -> tuple[float, float]:
-        searched = place(ordered, _SEARCHER, _SEARCH_SECONDS).devices
+        searched = place(ordered, _SEARCHER, _SEARCH_SECONDS, clock=clock).devices
         outcomes = simulate_many(ordered, np.stack([*found, searched]))
         over = overflow(ordered, outcomes.peak_memory).tolist()
         return min(zip(over, outcomes.step_time.tolist(), strict=True))

@@ -15,7 +15,7 @@ from placeto.heuristics.table import HEURISTICS
 from placeto.placement import Placement
 from placeto.placers import configs
 from placeto.placers.exact.branching import place_exact
-from placeto.problem import PlacementProblem
+from placeto.problem import Objective, PlacementProblem
 from placeto.search.incumbent import Clock, Incumbent
 from placeto.search.repair import offer_heuristic
 from placeto.search.settings import SearchConfig
@@ -184,15 +184,7 @@ def place(
     settings = settings or {}
     config = find_config(method) if settings else placer.config
     arguments = () if config is None else (config.configured(settings),)
-    if placer.prepare is not None:
-        told = f"{method}: compiling, once after an installation; the budget begins after that"
-        timer = Timer(SLOW_SECONDS, progress, (told,))
-        timer.daemon = True
-        timer.start()
-        try:
-            placer.prepare(problem.objective, *arguments)
-        finally:
-            timer.cancel()
+    prepare(method, problem.objective, settings, progress)
     incumbent = Incumbent(problem, budget_seconds, progress, clock)
     interrupted = False
     try:
@@ -211,6 +203,31 @@ def place(
             f"{method}: the budget of {budget_seconds} s was too short for any placement"
         )
     return incumbent.placement(method, int(seed), settings, interrupted=interrupted)
+
+
+def prepare(
+    method: str,
+    objective: Objective = "step-time",
+    settings: Mapping[str, object] | None = None,
+    progress: Progress = silent,
+) -> None:
+    """Compiles what a placer runs, or reads it from the cache; the progress is told if it is slow.
+
+    Raises:
+        PlacetoError: no such method or setting.
+    """
+    placer = find_placer(method)
+    if placer.prepare is None:
+        return
+    assert placer.config is not None
+    told = f"{method}: compiling, once after an installation; the budget begins after that"
+    timer = Timer(SLOW_SECONDS, progress, (told,))
+    timer.daemon = True
+    timer.start()
+    try:
+        placer.prepare(objective, placer.config.configured(settings or {}))
+    finally:
+        timer.cancel()
 
 
 def annealed(problem: PlacementProblem) -> Ints:

@@ -1,16 +1,21 @@
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
+import placeto.cli as cli
+import placeto.cli.place as module
 from placeto import (
     load_cluster,
     load_graph,
     load_placement,
+    place,
     save_cluster,
     simulate,
 )
+from placeto.extraction import Extraction
 from placeto.placers import PLACERS, Placer
 from tests.builders import make_cluster
 
@@ -282,3 +287,43 @@ def test_a_policy_that_does_not_go_with_the_placer_is_one_line(placeto, argv, sa
     result = placeto("place", "fork.json", *cluster, *argv, "--budget", "1", "-o", "p.json")
     assert says in result.complaint
     assert not Path("p.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("graph", "budget", "expected"),
+    [
+        # Loading counts twice: once for what is told and written at the end.
+        ("fork.json", "30", 30 - 2 * 2 - 1 - 2 - 1 - module.PYTHON_SECONDS),
+        ("fork.json", "12", 8),  # a search has two thirds at least
+        ("zoo:fork", "30", 30 - 1 - 2 - 1 - module.PYTHON_SECONDS),  # nothing for extraction
+    ],
+)
+def test_the_budget_begins_with_the_command(placeto, monkeypatch, graph, budget, expected):
+    now, given = [0.0], []
+    monkeypatch.setattr(cli, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def taking(seconds, function):
+        def slow(*arguments):
+            now[0] += seconds
+            return function(*arguments)
+
+        return slow
+
+    def recording(problem, method, seconds, *arguments):
+        given.append(seconds)
+        return place(problem, method, seconds, *arguments)
+
+    monkeypatch.setattr(module, "place", recording)
+    fork = Extraction(load_graph("fork.json"), None)
+    monkeypatch.setattr(module, "extracted", taking(500, lambda _: fork))
+    for name, seconds in (("load_graph", 2), ("baseline", 1)):
+        monkeypatch.setattr(module, name, taking(seconds, getattr(module, name)))
+    monkeypatch.setattr(module.Place, "problem", taking(2, module.Place.problem))
+    monkeypatch.setattr(module, "_compile", taking(1, lambda *_: False))
+    argv = ("place", graph, *PLACE[2:], "--budget", budget)
+    assert placeto(*argv).status == 0
+    assert given == [pytest.approx(expected)]
+    # All of it is the search's where something had to be compiled.
+    monkeypatch.setattr(module, "_compile", lambda *_: True)
+    assert placeto(*argv).status == 0
+    assert given[1] == float(budget)

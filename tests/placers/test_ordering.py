@@ -31,12 +31,12 @@ def test_orders_by_hand_and_the_best_is_taken(monkeypatch):
     # The second works from 1 to 13 without a break, and 2 s are left for the first.
     assert seconds("1f1b") == 15
     assert seconds("fifo") == 17
-    monkeypatch.setattr(ordering, "place", lambda *_: SimpleNamespace(devices=devices))
+    monkeypatch.setattr(ordering, "place", lambda *_, **__: SimpleNamespace(devices=devices))
     found = ordering.ordered(problem)
     assert found.order == "1f1b"
     assert np.array_equal(found.op_group, problem.op_group)
     # What heuristics miss the search finds: on one device no order is better than another.
-    monkeypatch.setattr(ordering, "place", lambda _, method, *rest: SimpleNamespace(
+    monkeypatch.setattr(ordering, "place", lambda _, method, *__, **___: SimpleNamespace(
         devices=devices if method == "annealing" else 0 * devices))  # fmt: skip
     assert ordering.ordered(problem).order == "1f1b"
 
@@ -62,7 +62,7 @@ def test_1f1b_fits_where_gpipe_does_not(monkeypatch):
     unheld = schedule("eager-1f1b")
     assert unheld.peak_memory.tolist() == [40, 10]
     assert unheld.step_time == one_by_one.step_time == 15
-    monkeypatch.setattr(ordering, "place", lambda *_: SimpleNamespace(devices=devices))
+    monkeypatch.setattr(ordering, "place", lambda *_, **__: SimpleNamespace(devices=devices))
     assert ordering.ordered(problem).order == "1f1b"
 
 
