@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from placeto.bounds.crossing import crossing_bound
 from placeto.bounds.fill import fill_bound
 from placeto.bounds.heads import join_heads, one_machine, path_heads
 from placeto.bounds.lone import below_lone
@@ -46,7 +47,8 @@ def lower_bound(problem: PlacementProblem) -> float:
       are the heads when time runs backwards;
     - each group's ops with heads and tails, one at a time on the group's best device;
     - work that lies between heads and tails, divided over the devices (`window_bound`);
-    - all work, and what the devices wait for before it and after it (`fill_bound`).
+    - all work, and what the devices wait for before it and after it (`fill_bound`);
+    - all work, and what must cross narrow links if hosts share it out (`crossing_bound`).
 
     Graphs too large for all of it get fewer ancestors looked at, then none.
     """
@@ -63,6 +65,7 @@ def lower_bound(problem: PlacementProblem) -> float:
         window_bound(problem, relaxed, heads, tails),
         fill_bound(problem, relaxed, heads, tails),
     )
+    shared = max(shared, crossing_bound(problem, shared))
     return below_lone(problem, shared)
 
 

@@ -39,7 +39,7 @@ def throughput_bound(problem: PlacementProblem) -> float:
 
 def _divided(problem: PlacementProblem, classes: Classes, beyond: Floats) -> float:
     """What the devices need that share out the work; `beyond` as in `best_prices`."""
-    held = _held(problem, classes)
+    held = held_seconds(problem, classes)
     parameters = problem.group_parameters[:, None].astype(float)
     room = np.bincount(classes.of_device, weights=problem.memory_limit)
     bound = 0.0
@@ -67,7 +67,7 @@ def best_prices(
 
     Returns (num_classes,) y and z, several; without the program where there are many groups.
     """
-    held = _held(problem, classes)
+    held = held_seconds(problem, classes)
     count = len(classes.size)
     zero = np.zeros(count)
     by_number = classes.size / classes.size.sum()
@@ -120,7 +120,7 @@ def window_bound(
     return bound
 
 
-def _held(problem: PlacementProblem, classes: Classes) -> Floats:
+def held_seconds(problem: PlacementProblem, classes: Classes) -> Floats:
     """(num_groups, num_classes) seconds that a group holds its device; infinite if not allowed."""
     seconds = problem.op_seconds[:, classes.first]
     held = seconds + np.where(seconds > 0, classes.overhead, 0.0)

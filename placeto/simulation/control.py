@@ -43,6 +43,9 @@ def control_edges(
     anyway, through the graph or through other such edges, there is no edge. Nothing is closed to a
     cycle, as every edge of the graph, too, leads from an earlier start to a later one.
 
+    What is held back for an op of another device (`placeto.order.held_back`) has no edge from it,
+    which would cost a transfer: its own device's order has as few microbatches on their way.
+
     Paths are told by what each op comes after on each device, the last op of it (vector clocks;
     Fidge 1988, Mattern 1989).
 

@@ -13,6 +13,22 @@ def tiny(filters: int = 4) -> Any:
     return keras.Model(image, keras.layers.Dense(5, activation="softmax", name="dense")(hidden))
 
 
+def joined(width: int = 8) -> Any:
+    """A table and a layer, and another table that is added: forward passes begin twice."""
+    import keras
+
+    near = keras.Input((4,), dtype="int32", name="near")
+    far = keras.Input((4,), dtype="int32", name="far")
+    hidden = keras.layers.Embedding(20, width, name="near_table")(near)
+    hidden = keras.layers.Dense(width, activation="relu", name="near_layer")(hidden)
+    hidden = keras.layers.Add(name="far_add")(
+        [hidden, keras.layers.Embedding(20, width, name="far_table")(far)]
+    )
+    return keras.Model(
+        [near, far], keras.layers.Dense(5, activation="softmax", name="far_layer")(hidden)
+    )
+
+
 def translator(unroll: bool = True, steps: int = 6) -> Any:
     """Embeddings, an LSTM, attention, dropout and two inputs."""
     import keras

@@ -10,8 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placeto import ComputationGraph, PlacementProblem, simulate
-from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct
+from placeto import ComputationGraph, PlacementProblem, load_graph, simulate
+from placeto.extraction import extract
+from placeto.graph import BACKWARD, FORWARD
+from placeto.measurement import Effort, Runtime, RuntimeSettings, conduct, find_runnable
+from placeto.measurement.trace import read_trace
+from placeto.simulation import ordered_ops
+from tests.extraction.running import STEPS as KERAS_STEPS
 
 EFFORT = Effort(warm_up=2, steps=3, deadline_seconds=120)
 HEAP = 64 * 2**20
@@ -69,6 +74,22 @@ def conducts(runtime, step, pair):
         seen = [conduct(problem, schedule, replace(run, traces=(each,))) for each in run.traces]
         found.append([each for each in seen if len(each.send_waits)])
     return found
+
+
+def most_on_their_way(graph, runs):
+    """Of each device, how many microbatches it has begun forward and not ended backward, at most.
+
+    Runs are (op, device, begin, end), those of the ops that take time.
+    """
+    most = []
+    for device in range(2):
+        events = []
+        for part in range(graph.num_microbatches):
+            here = [run for run in runs if run[1] == device and graph.microbatch[run[0]] == part]
+            events.append((min(begin for op, _, begin, _ in here if graph.phase[op] == FORWARD), 1))
+            events.append((max(end for op, *_, end in here if graph.phase[op] == BACKWARD), -1))
+        most.append(int(np.cumsum([change for _, change in sorted(events)]).max()))
+    return most
 
 
 def arenas(process):
@@ -148,3 +169,37 @@ def test_memory_of_large_tensors_is_kept(without, saved, pair, monkeypatch):
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
     with Runtime(pair) as kept:
         assert pages_a_step(kept, 8) < 0.1 * given_back
+
+
+def test_no_more_microbatches_are_on_their_way_on_a_device_than_simulated(runtime, pair, tmp_path):
+    # The second table is on the second worker: what it begins with is held back by the first one.
+    extract(f"{KERAS_STEPS}:joined?batch=6&microbatches=6").save(tmp_path / "step.json.gz")
+    graph = load_graph(tmp_path / "step.json.gz")
+    number = {name: op for op, name in enumerate(graph.op_names)}
+    ordered = ordered_ops(graph)
+    names = [str(device) for device in pair.tensorflow_devices()]
+    found = {}
+    for order in ("1f1b", "eager-1f1b"):
+        problem = PlacementProblem(graph, pair, "none", order=order)
+        devices = np.zeros(problem.num_groups, dtype=np.int64)
+        devices[problem.op_group[["far" in name for name in graph.op_names]]] = 1
+        where, schedule = devices[problem.op_group], simulate(problem, devices)
+        simulated = [
+            (op, where[op], schedule.start[op], schedule.finish[op])
+            for op in np.flatnonzero(ordered).tolist()
+        ]
+        found[order] = most_on_their_way(graph, simulated)
+        measured = runtime.measure(problem, devices, find_runnable(graph), EFFORT, traces=2)
+        assert measured.reason == ""
+        for each in measured.traces:
+            seen = [
+                (number[run.op], run.device, run.begin, run.end)
+                for run in read_trace(each, names).ops
+                if run.op in number and ordered[number[run.op]]
+            ]
+            # On either worker; elsewhere runs are those of copies that the runtime has made.
+            seen = [run for run in seen if where[run[0]] == run[1]]
+            assert most_on_their_way(graph, seen) == found[order]
+            assert conduct(problem, schedule, replace(measured, traces=(each,))).in_order == 1.0
+    # Two, and one more where a gradient of weights is left when the longest path back has ended.
+    assert found == {"1f1b": [3, 2], "eager-1f1b": [6, 6]}

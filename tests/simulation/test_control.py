@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from placeto import PlacementProblem, simulate
 from placeto.simulation import control_edges, ordered_ops, starting_order
-from tests.builders import make_cluster, make_graph, make_problem
+from tests.builders import make_cluster, make_graph, make_pipelined, make_problem
 from tests.strategies import large_placed, placed
 
 
@@ -84,3 +84,24 @@ def test_edges_are_those_of_the_transitive_reduction(case, seed):
     assert edges == set(nx.transitive_reduction(whole).edges) - given_edges
     starts = schedule.start
     assert all(starts[one] <= starts[other] for one, other in edges)
+
+
+def test_what_is_held_back_has_an_edge_on_its_own_device_alone():
+    problem = replace(make_pipelined(), order="1f1b")
+    held = [("0/b0", "2/f0"), ("1/b0", "3/f0")]
+
+    def edges(second):
+        """Of the ops of these names on the second device, all others on the first."""
+        where = {name: int(name[2:] in second) for name in problem.graph.op_names}
+        devices = np.zeros(problem.num_groups, dtype=np.int64)
+        devices[problem.op_group] = list(where.values())
+        found = named(problem, devices)
+        assert all(where[before] == where[after] for before, after in found)
+        return found
+
+    # By layers: the first device goes from the way back of one to the way there of the next.
+    assert set(held) <= set(edges({"f1", "b1"}))
+    # The way there of the first layer apart: it waits in the simulation, and is only in order.
+    apart = edges({"f0"})
+    assert not set(held) & set(apart)
+    assert {("0/f0", "1/f0"), ("1/f0", "2/f0"), ("2/f0", "3/f0")} <= set(apart)
