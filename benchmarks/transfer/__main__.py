@@ -13,7 +13,7 @@ from benchmarks.transfer import study
 from benchmarks.transfer.page import page, points, searched, summary
 from benchmarks.transfer.study import CLUSTERS, FAMILIES, GROUPS, SCRATCH, TUNED, Plan, headline
 from placeto import load_cluster
-from placeto.placers.configs import DEFAULT_POLICY
+from placeto.search.settings import SHIPPED
 from placeto.support.errors import PlacetoError
 from placeto.zoo.families import SPLITS, members
 
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add, most = parser.add_argument, range(SPLITS["test"] + 1)
     several = (
         "a bundled policy, or a run directory and what to call it; may be given several times, "
-        f"such as for several seeds or without a family (default: {DEFAULT_POLICY})"
+        f"such as for several seeds or without a family (default: {SHIPPED})"
     )
     add("--policy", action="append", metavar="NAME=DIR", help=several)
     add("--families", nargs="+")
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     wanted = vars(parser.parse_args(argv))
     quick = wanted.pop("quick")
     # A bundled policy is its own name.
-    pairs = [text.partition("=") for text in wanted.pop("policy") or [DEFAULT_POLICY]]
+    pairs = [text.partition("=") for text in wanted.pop("policy") or [SHIPPED]]
     plan = Plan({name: source or name for name, _, source in pairs}, **wanted)
     try:
         for source in plan.policies.values():

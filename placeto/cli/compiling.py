@@ -11,7 +11,7 @@ from placeto.problem import PlacementProblem
 from placeto.search.auto import small_problem
 from placeto.search.incumbent import Incumbent
 from placeto.search.policy import compiled_policy, offer_greedy, stored
-from placeto.search.settings import SearchConfig
+from placeto.search.settings import SHIPPED
 from placeto.simulation import simulate
 from placeto.simulation.scaled import scaled_problem
 from placeto.support.beside import done
@@ -26,6 +26,6 @@ def compile_all() -> None:
     lower_bound(PlacementProblem(problem.graph, problem.cluster, halves))
     done("bounds")
     earliest_finish(problem)
-    ready = compiled_policy(stored(SearchConfig.policy), problem)
+    ready = compiled_policy(stored(SHIPPED), problem)
     offer_greedy(Incumbent(problem, math.inf), ready, all_on(problem, 0))
     simulate(scaled_problem(problem, ends=2.0), all_on(problem, 0))

@@ -10,10 +10,15 @@ from typing import Any, Literal, get_args, get_type_hints
 from placeto.models.colocrl.settings import ColocRLConfig
 from placeto.models.hierarchical.settings import HierarchicalConfig
 from placeto.models.placeto_2019.settings import Placeto2019Config
-from placeto.search.settings import COARSE_GROUPS, NO_POLICY, SearchConfig, check_least
+from placeto.search.settings import (
+    COARSE_GROUPS,
+    NO_POLICY,
+    USUAL_POLICY,
+    SearchConfig,
+    check_least,
+)
 from placeto.support.errors import PlacetoError
 
-DEFAULT_POLICY = "placeto"  # of the policies that ship
 Decoding = Literal["greedy", "sampling", "starts", "mirrored", "beam", "active"]
 
 # Schedules follow the clock, the seed comes of the placer's generator, and no run is left.
@@ -105,7 +110,7 @@ class PlacetoPlacerConfig:
     """Settings of the placer `placeto`.
 
     Attributes:
-        policy: a run directory or a bundled policy.
+        policy: a run directory or a bundled policy; `usual` as of `SearchConfig`.
         samples: episodes with drawn devices at once; 0 to take the likeliest devices only, and
             `fine_tune` 0 if nothing is to be trained either.
         batches: of samples; 0 until the budget ends, with fewer samples where these would take
@@ -123,7 +128,7 @@ class PlacetoPlacerConfig:
         temperature: of what is drawn: 1 as likely as the policy has it, less for likelier devices.
     """
 
-    policy: str = DEFAULT_POLICY
+    policy: str = USUAL_POLICY
     samples: int = 16
     batches: int = 0
     coarse_groups: int = COARSE_GROUPS

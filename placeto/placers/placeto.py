@@ -10,10 +10,11 @@ import numpy as np
 from placeto.envs.features.pairs import TINY
 from placeto.heuristics.initial import single_devices
 from placeto.models.stored import load_policy, load_trained
-from placeto.placers.configs import DEFAULT_POLICY, PlacetoPlacerConfig
+from placeto.placers.configs import PlacetoPlacerConfig
 from placeto.search import policy
 from placeto.search.decoding import DECODINGS, Case, Draws
 from placeto.search.incumbent import Incumbent
+from placeto.search.settings import SHIPPED
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
@@ -42,6 +43,7 @@ def place_placeto(
 
     Raises `PlacetoError` if there is no such policy.
     """
+    config = replace(config, policy=policy.policy_for(config.policy, incumbent.problem))
     ready_for = cache(partial(policy.compiled_policy, policy.stored(config.policy)))
     with policy.few_groups(incumbent, config.coarse_groups) as (few, refine):
         few.offer_many(single_devices(few.problem))
@@ -75,7 +77,7 @@ def place_placeto(
 def prepare() -> None:
     """Loads what a policy is trained with, which takes long."""
     with contextlib.suppress(PlacetoError):  # where no policy ships, the placer says so
-        load_policy(DEFAULT_POLICY)
+        load_policy(SHIPPED)
 
 
 def _fine_tune(

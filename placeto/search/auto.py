@@ -13,7 +13,7 @@ from placeto.models.placeto.play import CompiledPolicy
 from placeto.problem import Objective, PlacementProblem
 from placeto.search.chains import anneal, unguided
 from placeto.search.incumbent import Incumbent, beside_incumbent, coarser_incumbent
-from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, stored
+from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, policy_for, stored
 from placeto.search.repair import offer_starts
 from placeto.search.settings import NO_POLICY, SearchConfig
 from placeto.support.errors import PlacetoError
@@ -116,7 +116,8 @@ def _policy(incumbent: Incumbent, config: SearchConfig) -> CompiledPolicy | None
     if config.policy == NO_POLICY or incumbent.problem.objective == "throughput":
         return None
     try:
-        return compiled_policy(stored(config.policy), incumbent.problem)
+        name = policy_for(config.policy, incumbent.problem)
+        return compiled_policy(stored(name), incumbent.problem)
     except PlacetoError as error:
         if config.policy != SearchConfig.policy:
             raise

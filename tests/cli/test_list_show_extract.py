@@ -23,7 +23,7 @@ def test_list_has_what_ships(placeto):
     assert [device["kind"] for device in clusters["k80x2-cpu"]["devices"]] == ["k80", "k80", "cpu"]
     assert all(row["source"] for row in listing["clusters"])
     assert [row["name"] for row in listing["placers"]] == list(PLACERS)
-    assert listing["policies"] == [{"name": "placeto"}]
+    assert listing["policies"] == [{"name": "placeto"}, {"name": "placeto-pipelined"}]
 
 
 def test_show_counts_what_is_in_a_graph(placeto):

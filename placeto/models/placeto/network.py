@@ -90,7 +90,7 @@ class Pooled(torch.autograd.Function):
         return torch.from_numpy(sums(*arrays, num_devices))
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         """The gradients of `pools.sums_backward`."""
         static, late = sums_backward(*ctx.arrays, gradient.contiguous().numpy())
         return torch.from_numpy(static), torch.from_numpy(late), None
@@ -188,8 +188,8 @@ class PlacetoPolicy(Network):
         static = torch.einsum("vhr,uhr->vuh", queries, keys) + along
         by_relation = kin.relation @ self.by_relation[:, None]
         case = current, devices, visited, starts, kin.work, kin.share, num_devices
-        sums: Tensor = Pooled.apply(static + by_relation, self.apart[1], case)
-        return sums
+        found: Tensor = Pooled.apply(static + by_relation, self.apart[1], case)  # type: ignore[no-untyped-call]
+        return found
 
     def forward(self, x: Tensor, y: Tensor, z: Tensor, allowed: Tensor) -> Tensor:
         """Scores devices.

@@ -20,7 +20,7 @@ from placeto.simulation import simulate_many
 from tests.builders import make_cluster, make_graph, make_problem
 from tests.models.placeto.pairs import SHAPE, drawn_policy, guide_of, gumbel
 from tests.models.placeto.test_play import episodes, visited_placements
-from tests.strategies import examples
+from tests.strategies import examples, problems
 
 LATE = 2.0  # of a start, over what the step takes
 
@@ -87,6 +87,58 @@ def test_pools_are_what_the_formula_says(example, decided, seed):
         np.testing.assert_allclose(
             played.pairs[step, :, :, PAIR_FEATURES:], pooled, rtol=1e-4, atol=1e-5
         )
+
+
+def by_torch(policy, problem, current, devices, visited, starts):
+    """What `PlacetoPolicy.pooled` gives, from operations that torch knows the gradients of."""
+    kin = kin_of(problem, group_graph(problem))
+    _, queries, keys = policy.embed(group_graph(problem))
+    position = torch.from_numpy(kin.position)
+    relation = torch.from_numpy(kin.relation).long()[current]
+    value = torch.einsum("bhr,uhr->buh", queries[current], keys)
+    value = value + policy.by_relation[visited.long(), relation]
+    value = value + (position[current, None] - position).abs()[:, :, None] * policy.apart[0]
+    late = (starts.gather(1, current[:, None]) - starts).abs()
+    value = value + late[:, :, None] * policy.apart[1]
+    affinity = value / (1 + value.abs())
+    there = torch.nn.functional.one_hot(devices.long(), problem.num_devices).float()
+    there[torch.arange(len(current)), current] = 0
+    share = torch.zeros(kin.relation.shape)
+    for group in range(problem.num_groups):
+        for index in range(kin.start[group], kin.start[group + 1]):
+            share[group, kin.neighbour[index]] += kin.share[index]
+    weights = torch.from_numpy(kin.work).expand(len(current), -1), share[current]
+    return torch.cat(
+        [torch.einsum("bu,bud,buh->bdh", weight, there, affinity) for weight in weights], dim=2
+    )
+
+
+@examples(15)
+@given(problems(max_ops=12), st.integers(0, 99))
+def test_gradients_are_those_that_torch_finds(problem, seed):
+    policy, rng = drawn_policy(seed), np.random.default_rng(seed)
+    batch, groups = 5, problem.num_groups
+    case = (
+        torch.from_numpy(rng.integers(groups, size=batch)),
+        torch.from_numpy(rng.integers(problem.num_devices, size=(batch, groups)).astype(np.int16)),
+        torch.from_numpy(rng.random((batch, groups)) < 0.5),
+        torch.from_numpy(rng.random((batch, groups)).astype(np.float32)),
+    )
+    graph = group_graph(problem)
+    kin, parameters = KinTensors.of(kin_of(problem, graph)), list(policy.parameters())
+    ours = policy.pooled(policy.embed(graph), kin, *case, problem.num_devices)
+    torchs = by_torch(policy, problem, *case)
+    torch.testing.assert_close(ours, torchs, rtol=1e-4, atol=1e-5)
+    weight = torch.from_numpy(rng.normal(size=ours.shape).astype(np.float32))
+    found, expected = (
+        torch.autograd.grad((pooled * weight).sum(), parameters, allow_unused=True)
+        for pooled in (ours, torchs)
+    )
+    assert sum(gradient is not None for gradient in found) >= 6
+    for gradient, other in zip(found, expected, strict=True):
+        assert (gradient is None) == (other is None)
+        if gradient is not None:
+            torch.testing.assert_close(gradient, other, rtol=1e-3, atol=1e-4)
 
 
 def test_by_hand():
