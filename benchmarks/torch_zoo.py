@@ -4,8 +4,9 @@ Modules of torchvision, timm and transformers, as far as these are installed (`p
 torchvision timm transformers`, with torch of the same build), with random weights, small inputs and
 no download. `placeto extract` makes a training step of each, in a process of its own that has
 `LIMIT` seconds. What is not imported has to end in one line that says why; a traceback, or an error
-of placeto's own, is a failure. It goes on where it was stopped. Writes `results/torch_zoo.json` and
-`.md`; `--only` takes modules whose names contain a text, and writes into `build`.
+of placeto's own, is a failure. It goes on where it was stopped, and what it has gone through is in
+`results/torch_zoo.json` and `.md`; `--only` takes modules whose names contain a text, and writes
+into `build`.
 """
 
 import contextlib
@@ -27,32 +28,32 @@ from torch import Tensor, nn
 from benchmarks.output import RESULTS, command_line, machine, results_folder, save, table_of
 from placeto.extraction import extract
 from placeto.support.errors import PlacetoError
-from placeto.support.files import read_json, write_json
+from placeto.support.files import read_json
 
 LIMIT = 300.0
 OURS = "its trace cannot be turned into a graph"
 # Side of the image, where it is not 64.
 TORCHVISION = {
     "alexnet": 64, "vgg11_bn": 64, "resnet18": 64, "resnext50_32x4d": 64, "densenet121": 64,
-    "googlenet": 64, "inception_v3": 96, "mobilenet_v2": 64, "mobilenet_v3_small": 64,
+    "googlenet": 64, "inception_v3": 299, "mobilenet_v2": 64, "mobilenet_v3_small": 64,
     "efficientnet_b0": 64, "efficientnet_v2_s": 64, "mnasnet0_5": 64, "regnet_y_400mf": 64,
+    "fasterrcnn_mobilenet_v3_large_320_fpn": 64, "retinanet_resnet50_fpn": 64,
+    "ssdlite320_mobilenet_v3_large": 64, "raft_small": 128, "r3d_18": 32,
     "shufflenet_v2_x0_5": 64, "squeezenet1_1": 64, "convnext_tiny": 64, "swin_t": 64,
     "swin_v2_t": 64, "vit_b_16": 224, "maxvit_t": 224, "fcn_resnet50": 64,
-    "deeplabv3_resnet50": 64, "lraspp_mobilenet_v3_large": 64, "r3d_18": 32, "s3d": 64,
-    "mvit_v1_b": 224, "swin3d_t": 64, "raft_small": 128,
-    "fasterrcnn_mobilenet_v3_large_320_fpn": 64, "retinanet_resnet50_fpn": 64,
-    "fcos_resnet50_fpn": 64, "ssdlite320_mobilenet_v3_large": 64, "maskrcnn_resnet50_fpn": 64,
+    "deeplabv3_resnet50": 64, "lraspp_mobilenet_v3_large": 64, "s3d": 64, "mvit_v1_b": 224,
+    "swin3d_t": 64, "fcos_resnet50_fpn": 64, "maskrcnn_resnet50_fpn": 64,
 }  # fmt: skip
 VIDEO = ("r3d_18", "s3d", "mvit_v1_b", "swin3d_t")
 FRAMES = {"s3d": 16, "mvit_v1_b": 16}
 TIMM = (
-    "caformer_s18", "coatnet_nano_rw_224", "convnextv2_atto", "crossvit_tiny_240", "davit_tiny",
-    "deit_tiny_distilled_patch16_224", "dla34", "dm_nfnet_f0", "edgenext_xx_small",
-    "efficientvit_b0", "eva02_tiny_patch14_224", "fastvit_t8", "focalnet_tiny_srf", "ghostnet_100",
-    "gmlp_s16_224", "hiera_tiny_224", "hrnet_w18_small", "inception_next_atto", "levit_128s",
-    "mixer_s32_224", "mobilevit_xxs", "poolformer_s12", "pvt_v2_b0", "repvgg_a0",
-    "res2net50_26w_4s", "rexnet_100", "skresnet18", "tiny_vit_5m_224", "twins_svt_small",
-    "volo_d1_224", "xcit_nano_12_p16_224",
+    "convnextv2_atto", "ghostnet_100", "levit_128s", "mixer_s32_224", "mobilevit_xxs",
+    "pvt_v2_b0", "xcit_nano_12_p16_224", "caformer_s18", "coatnet_nano_rw_224",
+    "crossvit_tiny_240", "davit_tiny", "deit_tiny_distilled_patch16_224", "dla34", "dm_nfnet_f0",
+    "edgenext_xx_small", "efficientvit_b0", "eva02_tiny_patch14_224", "fastvit_t8",
+    "focalnet_tiny_srf", "gmlp_s16_224", "hiera_tiny_224", "hrnet_w18_small",
+    "inception_next_atto", "poolformer_s12", "repvgg_a0", "res2net50_26w_4s", "rexnet_100",
+    "skresnet18", "tiny_vit_5m_224", "twins_svt_small", "volo_d1_224",
 )  # fmt: skip
 # Class -> what it is called with, and settings of its own.
 TEXT, PAIR, IMAGE = "text", "pair", "image"
@@ -93,8 +94,8 @@ TRANSFORMERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "RobertaForMaskedLM": (TEXT, {}),
     "RTDetrForObjectDetection": (IMAGE, {"d_model": 256}),
     "SegformerForSemanticSegmentation": (IMAGE, {}),
-    "SwinForImageClassification": (IMAGE, {"image_size": 64}),
-    "T5ForConditionalGeneration": (PAIR, {}),
+    "SwinForImageClassification": (IMAGE, {"image_size": 64, "window_size": 2}),
+    "T5ForConditionalGeneration": (PAIR, {"decoder_start_token_id": 0}),
     "TableTransformerForObjectDetection": (IMAGE, {}),
     "TimesformerForVideoClassification": ("video", {"image_size": 64, "num_frames": 4}),
     "ViTForImageClassification": (IMAGE, {"image_size": 64}),
@@ -173,7 +174,7 @@ def from_transformers(name: str) -> tuple[nn.Module, dict[str, Tensor]]:
 
 
 LIBRARIES: Mapping[str, Sequence[str]] = {
-    "transformers": list(TRANSFORMERS), "torchvision": list(TORCHVISION), "timm": TIMM,
+    "transformers": list(TRANSFORMERS), "timm": TIMM, "torchvision": list(TORCHVISION),
 }  # fmt: skip
 
 
@@ -253,13 +254,13 @@ def main() -> None:
     wanted = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     torch.set_num_threads(1)
+    if importlib.util.find_spec("torchvision") is not None:
+        define_kernels()  # timm imports it, too
     versions, names = {"torch": torch.__version__}, dict[str, str]()
     for library, own in LIBRARIES.items():
         if importlib.util.find_spec(library) is None:
             print(f"{library} is not installed", file=sys.stderr)
             continue
-        if library == "torchvision":
-            define_kernels()
         importlib.import_module(library)
         versions[library] = importlib.metadata.version(library)
         few = [name for name in own if (wanted.only or "") in name]
@@ -275,10 +276,10 @@ def main() -> None:
         found[name] = attempt(library, name)
         said = found[name].get("ops") or _short(found[name])
         print(f"{name}: {said} ({found[name]['seconds']:.0f} s)", file=sys.stderr, flush=True)
-        write_json(kept, {"versions": versions, "modules": found})
-    found = {name: found[name] for name in names}
-    document = {"machine": machine(), "versions": versions, "modules": found}
-    save("torch_zoo", document, markdown(found), folder, indent=1)
+        document = {"machine": machine(), "versions": versions, "modules": found}
+        with contextlib.redirect_stdout(None):
+            save("torch_zoo", document, markdown(found), folder, indent=1)
+    print(markdown(found), end="")
 
 
 def define_kernels() -> None:
