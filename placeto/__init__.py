@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     )
     from placeto.extraction.networkx_graph import from_networkx, to_networkx
     from placeto.graph import ComputationGraph, load_graph, save_graph
-    from placeto.integrations.pipelining import pipeline_stages
     from placeto.placement import Placement, load_placement
     from placeto.placement.module_devices import device_map
     from placeto.placement.pipeline_plan import PipelinePlan, load_pipeline
+    from placeto.placement.pipelining import pipeline_stages
     from placeto.placers import place
     from placeto.placers.pipeline import plan_pipeline
     from placeto.problem import PlacementProblem
@@ -44,7 +44,7 @@ _HOMES = {
     ),
     "extraction.networkx_graph": ("from_networkx", "to_networkx"),
     "graph": ("ComputationGraph", "load_graph", "save_graph"),
-    "integrations.pipelining": ("pipeline_stages",),
+    "placement.pipelining": ("pipeline_stages",),
     "placement": ("Placement", "load_placement"),
     "placement.module_devices": ("device_map",),
     "placement.pipeline_plan": ("PipelinePlan", "load_pipeline"),

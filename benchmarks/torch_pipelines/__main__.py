@@ -119,14 +119,15 @@ def run(
     return found
 
 
-def python(*arguments: str) -> None:
-    """Runs Python; what it says is kept to itself unless it fails."""
+def python(*arguments: str) -> str:
+    """Runs Python, and returns what it prints."""
     environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(Path.cwd())}
     done = subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, env=environment
     )
     if done.returncode:
         raise PlacetoError(f"{' '.join(arguments[:3])} failed: {done.stderr[-2000:]}")
+    return done.stdout
 
 
 def figures(row: dict[str, Any], net: str) -> dict[str, float]:

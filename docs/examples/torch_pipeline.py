@@ -36,7 +36,10 @@ def main():
     device = torch.device("cpu")
     if wanted.device == "cuda":
         device = torch.device(plan.stages[rank].device)
-    dist.init_process_group("gloo" if device.type == "cpu" else "nccl")
+        torch.cuda.set_device(device)  # before the group is made, or all are on the first GPU
+        dist.init_process_group("nccl", device_id=device)
+    else:
+        dist.init_process_group("gloo")
 
     torch.manual_seed(0)  # the same weights in all processes
     model, examples = net.make(batch=wanted.batch)

@@ -20,6 +20,7 @@ from placeto.zoo.folders import load_graphs
 GRAPH_HELP = "A bundled graph (see `placeto list`) or a graph file."
 GROUPING_HELP = "Which ops are placed together: auto, papers, none, or at most N groups."
 RAY_HELP = "A Ray cluster to take the workers from: its address, or auto."
+RESERVE_HELP = "What is left free of each device's memory, as allocators have gaps."
 CLUSTER_HELP = "A preset (see `placeto list`) or a cluster file"
 
 Json = Annotated[bool, arg(help="Print one JSON document instead of text.")]
@@ -35,6 +36,7 @@ RowsFile = Annotated[OutputFile, arg(help="File to write the JSON document to as
 GroupingText = Annotated[str, arg(metavar="auto|papers|none|N", help=GROUPING_HELP)]
 ClusterName = Annotated[str, arg(metavar="PRESET|FILE", help=f"{CLUSTER_HELP}.")]
 RealCluster = Annotated[ClusterName, arg(help=f"{CLUSTER_HELP}, whose devices are there.")]
+Reserved = Annotated[str, arg(metavar="5%|0.05|1GiB", help=RESERVE_HELP)]
 Methods = Annotated[str | None, arg(metavar="A,B,…")]
 Workers = Annotated[int | None, arg(metavar="N")]
 RayAddress = Annotated[str | None, arg(metavar="auto|HOST:PORT", help=RAY_HELP)]

@@ -14,6 +14,7 @@ from placeto.cli.arguments import (
     Methods,
     ProblemArguments,
     RayAddress,
+    Reserved,
     RowsFile,
     TablesJson,
     Workers,
@@ -24,6 +25,7 @@ from placeto.cli.sources import tell_of_estimates
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.placement import Placement
+from placeto.placement.reserve import reserved
 from placeto.placers import PLACERS, NotApplicable, place
 from placeto.placers.strategies import STRATEGIES, outlook, verdict
 from placeto.problem import PlacementProblem
@@ -60,6 +62,7 @@ class Compare(ProblemArguments):
     save: Annotated[str | None, arg(metavar="DIR")] = None
     workers: Workers = None
     ray_address: RayAddress = None
+    reserve: Reserved | None = None
     json: TablesJson = False
 
 
@@ -74,7 +77,7 @@ def run(arguments: Compare) -> int:
         raise PlacetoError("--ray-address goes with workers; give --workers N, too")
     check_outputs(arguments.output, inputs=(*arguments.graph, arguments.cluster))
     folder = _folder(arguments.save)
-    cluster = load_cluster(arguments.cluster)
+    cluster = reserved(load_cluster(arguments.cluster), arguments.reserve)
     graphs = [load_graph(source) for source in dict.fromkeys(arguments.graph)]
     names = [graph.name for graph in graphs]
     for name in names:
@@ -206,7 +209,7 @@ def _strategies(arguments: Compare, text: str) -> int:
     if not arguments.graph:
         raise PlacetoError("compare: no graph; name at least one, such as net.json.gz")
     check_outputs(arguments.output, inputs=(*arguments.graph, arguments.cluster))
-    cluster = load_cluster(arguments.cluster)
+    cluster = reserved(load_cluster(arguments.cluster), arguments.reserve)
     rows, tables, verdicts = [], [], []
     for graph in map(load_graph, dict.fromkeys(arguments.graph)):
         found = []

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from placeto.cli.arguments import File, Json
+from placeto.cli.arguments import File, Json, Reserved
 from placeto.cli.output import check_outputs, note, print_result
 from placeto.cluster import save_cluster
+from placeto.placement.reserve import parse_reserve
 from placeto.reports.devices import detected_table
 from placeto.support.errors import PlacetoError
 
@@ -21,7 +22,6 @@ class Detect:
         output: Cluster file to write, .yaml.
         name: What the cluster is called.
         processes: How many processes share the CPU, on a machine without a GPU.
-        reserve: The share of each memory that is left free, as allocators have gaps.
         disk: A folder for weights that do not fit anywhere else: the cluster is for placeto place
             --device-map, and has the disk as a device. How fast it is read is measured.
         without_cpu: The GPUs alone: then a device map puts nothing on the CPU.
@@ -30,7 +30,7 @@ class Detect:
     output: Annotated[str, arg(aliases=["-o"], metavar="FILE")]
     name: str = "my-box"
     processes: int = 1
-    reserve: float = 0.05
+    reserve: Reserved = "5%"
     disk: File = None
     without_cpu: bool = False
     json: Json = False
@@ -46,7 +46,7 @@ def run(arguments: Detect) -> int:
     cluster = detect_cluster(
         arguments.name,
         arguments.processes,
-        arguments.reserve,
+        parse_reserve(arguments.reserve),
         None if arguments.disk is None else Path(arguments.disk),
         cpu=not arguments.without_cpu,
     )

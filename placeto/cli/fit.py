@@ -5,12 +5,13 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from placeto.cli.arguments import ClusterName, Json
+from placeto.cli.arguments import ClusterName, Json, Reserved
 from placeto.cli.output import note, print_result
 from placeto.cli.sources import extracting, tell_of_estimates, torch_source
 from placeto.cluster import load_cluster
 from placeto.extraction.user_code import user_function
 from placeto.graph import ComputationGraph
+from placeto.placement.reserve import reserved
 from placeto.placers.fitting import largest_batch
 from placeto.placers.strategies import Strategy
 from placeto.reports.strategies import fit_table
@@ -34,6 +35,7 @@ class Fit:
     cluster: ClusterName
     strategy: Strategy = "single"
     microbatches: int = 1
+    reserve: Reserved | None = None
     json: Json = False
 
 
@@ -44,7 +46,7 @@ def run(arguments: Fit) -> int:
         raise PlacetoError(f"{source.text}: give --microbatches in the place of the option")
     if arguments.microbatches < 1:
         raise PlacetoError(f"microbatches is {arguments.microbatches}, expected a number from 1")
-    cluster = load_cluster(arguments.cluster)
+    cluster = reserved(load_cluster(arguments.cluster), arguments.reserve)
     from placeto.extraction.pytorch.source import STEP_OPTIONS, extract_module
 
     _, _, own = user_function(source, STEP_OPTIONS)

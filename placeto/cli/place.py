@@ -19,41 +19,43 @@ from placeto.cli.arguments import (
     Json,
     OutputFile,
     ProblemArguments,
+    Reserved,
     Settings,
     Timeline,
     parse_settings,
 )
 from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_result, progress
+from placeto.cli.pipelines import Chosen, check_one_module, choose_plan, steps_asked, tell_of_runs
 from placeto.cli.sources import (
     check_graph_file,
     extracted,
     is_source,
     saved,
-    tell_of_estimates,
     tried,
     tried_pipelines,
 )
+from placeto.cli.warnings import warn_unless_feasible, warn_unless_sure
 from placeto.cluster import Cluster, load_cluster
-from placeto.graph import ComputationGraph, load_graph
+from placeto.graph import ComputationGraph, load_graph, save_graph
 from placeto.measurement import Runnable, Runtime, RuntimeSettings, find_runnable
 from placeto.models.agents import find_agent
 from placeto.models.stored import read_policy
 from placeto.placement import Placement
 from placeto.placement.module_devices import check_device_map
 from placeto.placement.offload import stores, with_stores
-from placeto.placement.pipeline_plan import PipelinePlan
 from placeto.placement.placed_graph import ORDERED, UNORDERED
+from placeto.placement.reserve import reserved
 from placeto.placers import place
 from placeto.placers.device_maps import place_modules
 from placeto.placers.measured import LEAST_RUNS, place_measured
-from placeto.placers.microbatches import best_of, is_open
+from placeto.placers.microbatches import Tries, best_of, is_open
 from placeto.placers.ordering import RANKED, RANKS_SHARE, reordered
-from placeto.placers.pipeline import plan_pipeline
 from placeto.placers.registry import SLOW_SECONDS, find_placer, prepare, with_policy
 from placeto.problem import PlacementProblem
 from placeto.reports.microbatches import try_rows
 from placeto.reports.page import RunContext, make_report, save_report
+from placeto.reports.pipelines import plans_table
 from placeto.reports.rows import (
     Baseline,
     CandidateRow,
@@ -64,7 +66,6 @@ from placeto.reports.rows import (
     placement_row,
 )
 from placeto.reports.tables import candidates_table, device_table, placement_table
-from placeto.reports.uncertainty import knows_ends, loses_if_a_tenth_off, may_cost_ends
 from placeto.simulation import simulate
 from placeto.simulation.simulate import compile_kernel
 from placeto.simulation.stages import PipelineSchedule
@@ -78,7 +79,7 @@ LEAST_SHARE = 2 / 3  # of the budget, for the search
 PYTHON_SECONDS = 0.4  # that Python takes before the command begins, and after it
 RUNS = 20  # where `--measure` names no number
 _NOT_OF_PIPELINES = (
-    "method", "policy", "settings", "budget", "seed", "measure", "measure_seconds", "report",
+    "method", "policy", "settings", "budget", "seed", "measure_seconds", "report",
     "grouping", "pin", "order", "objective",
 )  # fmt: skip
 
@@ -90,7 +91,8 @@ class Place(ProblemArguments):
     Attributes:
         graph: A bundled graph (see `placeto list`), a graph file, or a source that `placeto
             extract` takes. With microbatches=auto among its options, 1, 2, 4, … microbatches are
-            tried, for half of the budget, and the best number is kept; with --pipeline from 2.
+            tried, for half of the budget, and the best number is kept; with --pipeline from 2. With
+            --pipeline several, such as calibrate --torch makes of one module: the best is kept.
         save_graph: Graph file to write of a source, .json or .json.gz, with its GraphDef beside;
             goes with --output and --measure.
         method: A placer (see `placeto list`); by default auto, or placeto if --policy is of that
@@ -119,11 +121,13 @@ class Place(ProblemArguments):
             no network. Takes some seconds more, for other placers that it is compared with.
         measure: Run placements on the real devices, N runs at most (20 if no number is given), and
             keep the fastest. Searches and runs take turns: each search has op times and transfers
-            corrected by the runs before. The best single device is among those that are run.
+            corrected by the runs before. The best single device is among those that are run. With
+            --pipeline: PyTorch runs N steps (7) of the best plan of each number of microbatches,
+            and of the whole module in one process.
         measure_seconds: With --measure: no run begins when all runs have taken so many seconds.
     """
 
-    graph: Positional[str]
+    graph: Annotated[Positional[tuple[str, ...]], arg(metavar="GRAPH …")]
     method: Annotated[str | None, arg(metavar="PLACER")] = None
     policy: Annotated[str | None, arg(metavar="NAME|DIR")] = None
     budget: float = 30.0
@@ -139,7 +143,13 @@ class Place(ProblemArguments):
     report: File = None
     measure: Annotated[tuple[int, ...] | None, arg(metavar="[N]")] = None
     measure_seconds: float = math.inf
+    reserve: Reserved | None = None
     json: Json = False
+
+    @property
+    def source(self) -> str:
+        """The graph, or the first of several."""
+        return self.graph[0]
 
 
 def run(arguments: Place) -> int:
@@ -147,7 +157,7 @@ def run(arguments: Place) -> int:
     arguments = _of_pipeline(arguments)
     method, settings = _method(arguments)
     output, timeline, device_map = arguments.output, arguments.timeline, arguments.device_map
-    inputs = (arguments.graph, arguments.cluster)
+    inputs = (*arguments.graph, arguments.cluster)
     _check_source(arguments)
     for option, wanted in (("report", arguments.report), ("measure", arguments.measure)):
         if wanted is not None and arguments.objective != "step-time":
@@ -160,26 +170,34 @@ def run(arguments: Place) -> int:
     }
     outputs = (*files.values(), arguments.report, arguments.save_graph)
     check_outputs(*outputs, inputs=inputs)
+    steps = None
+    if arguments.pipeline is not None and arguments.measure is not None:
+        steps = steps_asked(arguments.measure)
     started = seconds_taken()
-    graph = None if is_source(arguments.graph) else load_graph(arguments.graph)
+    graph = None if is_source(arguments.source) else load_graph(arguments.source)
     loading = seconds_taken() - started
-    cluster = load_cluster(arguments.cluster)
+    cluster = reserved(load_cluster(arguments.cluster), arguments.reserve)
     compiled = _compile(arguments, method, settings)
     loaded = seconds_taken()
-    tries, plan, budget, seed = None, None, arguments.budget, arguments.seed
-    if graph is None and is_open(arguments.graph):
+    file = arguments.save_graph if arguments.pipeline is None else None
+    tries, chosen, budget, seed = None, None, arguments.budget, arguments.seed
+    if graph is None and is_open(arguments.source):
         if arguments.pipeline is None:
-            tries = tried(arguments.graph, arguments, cluster, method, budget / 2, seed, settings)
+            tries = tried(arguments.source, arguments, cluster, method, budget / 2, seed, settings)
             budget = max(budget - tries.wall_seconds, budget / 2)
         else:
-            tries = tried_pipelines(arguments.graph, cluster, arguments.schedule)
-        graph = saved(tries.extraction, arguments.save_graph)
+            tries = tried_pipelines(arguments.source, cluster, arguments.schedule)
+        graph = saved(tries.extraction, file)
     elif graph is None:
-        graph = saved(extracted(arguments.graph), arguments.save_graph)
+        graph = saved(extracted(arguments.source), file)
     extraction = seconds_taken() - loaded
     if arguments.pipeline is not None:
-        plan = _plan(arguments, graph, cluster)
-        problem = plan[1].problem
+        chosen = _chosen(arguments, graph, cluster, tries, steps)
+        problem = chosen.placement.problem
+        graph = problem.graph
+        if arguments.save_graph is not None:
+            save_graph(graph, arguments.save_graph)
+            note(f"the graph is in {arguments.save_graph}")
     elif tries is not None:
         problem = tries.best.problem
     else:
@@ -199,14 +217,14 @@ def run(arguments: Place) -> int:
     if arguments.report is not None and not takes_time:
         raise PlacetoError(f"--report: no op of {graph.name!r} takes any time; give it op_seconds")
     bench, interrupted = None, tries is not None and tries.interrupted
-    if arguments.measure is not None and not interrupted:
+    if arguments.measure is not None and chosen is None and not interrupted:
         bench = _prepare(arguments, problem)
     base = baseline(problem)
-    mapped = device_map is not None and tries is None and plan is None and bench is None
+    mapped = device_map is not None and tries is None and chosen is None and bench is None
     if base.infeasibility is not None and not mapped:
         note(base.infeasibility)
     moves_ranks = method in RANKED and _moves_ranks(arguments, problem, settings)
-    if not (compiled or mapped or tries or plan or bench):
+    if not (compiled or mapped or tries or chosen or bench):
         started = seconds_taken()
         _ = base.lower_bound  # kept until it is told, but computed again for other ranks
         again = moves_ranks * (seconds_taken() - started)
@@ -215,10 +233,10 @@ def run(arguments: Place) -> int:
         budget = max(budget - spent, LEAST_SHARE * budget)
     found = None
     with progress(f"{method} on {graph.name}") as report:
-        if tries is not None and interrupted:
+        if chosen is not None:
+            placement = chosen.placement
+        elif tries is not None and interrupted:
             placement = replace(tries.best, interrupted=True)
-        elif plan is not None:
-            placement = plan[1]
         elif mapped:
             placement = place_modules(
                 graph, cluster, arguments.problem, method, budget, seed, report, settings
@@ -251,8 +269,8 @@ def run(arguments: Place) -> int:
         save_timeline(problem, simulate(problem, placement.devices), timeline)
     if device_map is not None:
         write_json(device_map, placement.device_map())
-    if plan is not None:
-        plan[0].save(str(arguments.pipeline))
+    if chosen is not None:
+        chosen.plan.save(str(arguments.pipeline))
     page = arguments.report
     if page is not None and not _write_report(arguments, placement, base, measured):
         page = None
@@ -261,27 +279,31 @@ def run(arguments: Place) -> int:
         note(row["infeasibility"])
     if found is not None:
         row |= measured_keys(found, measured)
-    if is_source(arguments.graph):
+    if is_source(arguments.source):
         row["save_graph"] = arguments.save_graph
     if tries is not None:
         row["microbatches"] = try_rows(tries)
         row["microbatches_stopped"] = tries.stopped
-    if plan is not None:
-        row["split_points"] = list(plan[0].split_points)
-        row["schedule"] = plan[0].schedule
+    if chosen is not None:
+        row |= chosen.keys()
     row |= {"output": output, "timeline": timeline, "device_map": device_map}
     row |= {"pipeline_plan": arguments.pipeline, "report": page}
     tables = [
         placement_table(placement, base, None if found is None else measured),
         device_table(device_rows(placement)),
         *([candidates_table(measured)] if measured else []),
+        *([plans_table(chosen.rows)] if chosen is not None and chosen.rows else []),
     ]
     print_result(arguments.json, row, tables)
     for what, path in files.items():
         if path is not None:
             note(f"the {what} is in {path}")
     warn_unless_feasible(placement)
-    if problem.objective == "step-time" and (found is None or found.kept is None):
+    if chosen is not None:
+        tell_of_runs(chosen)
+    ran = found is not None and found.kept is not None
+    ran = ran or (chosen is not None and chosen.plan.measured_step_time is not None)
+    if problem.objective == "step-time" and not ran:
         warn_unless_sure(placement, base)
     if placement.interrupted:
         note("interrupted; this is the best placement until then")
@@ -291,6 +313,9 @@ def run(arguments: Place) -> int:
         return FAILED
     if measured and not any(each["feasible"] for each in measured):
         note(f"none of the candidates can be run: {measured[0]['reason']}")
+        return FAILED
+    if chosen is not None and chosen.failed is not None:
+        note(f"none of the plans can be run: {chosen.failed}")
         return FAILED
     return 0
 
@@ -302,7 +327,7 @@ def _compile(arguments: Place, method: str, settings: Mapping[str, object]) -> b
         note("compiling, once after an installation")
         compile_kernel()
     if arguments.pipeline is None:
-        with progress(f"{method} on {arguments.graph}") as report:
+        with progress(f"{method} on {arguments.source}") as report:
             prepare(method, arguments.objective, settings, report)
     return time.monotonic() - began > SLOW_SECONDS
 
@@ -326,10 +351,18 @@ def _of_pipeline(arguments: Place) -> Place:
     Raises:
         PlacetoError: what has nothing to do with plans of pipelines, beside one; and the other way.
     """
+    if not arguments.graph:
+        raise PlacetoError("place: no graph; name one, such as inception_v3")
+    several = len(arguments.graph) > 1
     if arguments.pipeline is None:
         for name in ("schedule", "microbatches"):
             if getattr(arguments, name) is not None:
                 raise PlacetoError(f"--{name} goes with --pipeline FILE")
+        if several:
+            raise PlacetoError(
+                f"place: {len(arguments.graph)} graphs; give one, or --pipeline FILE with those of "
+                "one module"
+            )
         return arguments
     for field in fields(arguments):
         if field.name in _NOT_OF_PIPELINES and getattr(arguments, field.name) != field.default:
@@ -338,27 +371,42 @@ def _of_pipeline(arguments: Place) -> Place:
                 f"--{option} does not go with --pipeline, which splits a module into stages; leave "
                 "either out"
             )
-    count, source = arguments.microbatches, arguments.graph
+    count, source = arguments.microbatches, arguments.source
+    if several and (count is not None or any(is_open(each) for each in arguments.graph)):
+        raise PlacetoError("place: several graphs have their own microbatches each, none auto")
     if count is not None and is_source(source):
         if re.search(r"[?&]microbatches=", source):
             raise PlacetoError(f"--microbatches {count}: {source} says how many, too")
         joined = "&" if "?" in source else "?"
-        arguments = replace(arguments, graph=f"{source}{joined}microbatches={count}")
+        arguments = replace(arguments, graph=(f"{source}{joined}microbatches={count}",))
     return arguments
 
 
-def _plan(
-    arguments: Place, graph: ComputationGraph, cluster: Cluster
-) -> tuple[PipelinePlan, Placement]:
-    """The plan of a pipeline, and the same as a placement."""
+def _chosen(
+    arguments: Place,
+    graph: ComputationGraph,
+    cluster: Cluster,
+    tries: Tries | None,
+    steps: int | None,
+) -> Chosen:
+    """The plan of a pipeline, of the graph or one of several."""
     count = arguments.microbatches
     if count is not None and count != graph.num_microbatches:
         raise PlacetoError(
             f"--microbatches {count}: graph {graph.name!r} has {graph.num_microbatches}; extract "
             f"it with ?microbatches={count}"
         )
-    tell_of_estimates(graph, cluster)
-    return plan_pipeline(graph, cluster, arguments.schedule)
+    graphs = [graph]
+    if tries is not None and tries.interrupted:
+        found = choose_plan(graphs, cluster, arguments.schedule, None)
+        return replace(found, placement=replace(found.placement, interrupted=True))
+    if tries is not None and steps is not None:
+        tried = (each.problem.graph for each in tries.placements.values())
+        graphs = [each for each in tried if each.num_microbatches >= tries.least]
+    for other in arguments.graph[1:]:
+        graphs.append(saved(extracted(other), None) if is_source(other) else load_graph(other))
+    check_one_module(graphs)
+    return choose_plan(graphs, cluster, arguments.schedule, steps)
 
 
 def _method(arguments: Place) -> tuple[str, dict[str, object]]:
@@ -383,14 +431,18 @@ def _method(arguments: Place) -> tuple[str, dict[str, object]]:
 
 def _check_source(arguments: Place) -> None:
     """Raises `PlacetoError` where what is asked for and what is placed do not go together."""
-    file, source = arguments.save_graph, is_source(arguments.graph)
+    file, source = arguments.save_graph, all(map(is_source, arguments.graph))
     if file is not None and not source:
         raise PlacetoError(f"--save-graph {file}: goes with a source, such as zoo:nmt?layers=4")
     if file is not None:
         check_graph_file(file)
-    elif source and (arguments.output is not None or arguments.measure is not None):
+    elif source and (
+        arguments.output is not None
+        or (arguments.measure is not None and arguments.pipeline is None)
+    ):
         raise PlacetoError(
-            f"{arguments.graph}: --output and --measure need its graph; give --save-graph FILE, too"
+            f"{arguments.source}: --output and --measure need its graph; give --save-graph FILE, "
+            "too"
         )
 
 
@@ -440,7 +492,7 @@ def _write_report(
 
 def _command(arguments: Place) -> str:
     """The command that finds a placement again, without the files that it writes."""
-    words = ["placeto", "place", arguments.graph, "--cluster", arguments.cluster]
+    words = ["placeto", "place", arguments.source, "--cluster", arguments.cluster]
     words += ["--grouping", arguments.grouping]
     for option, name in (("--method", arguments.method), ("--policy", arguments.policy)):
         if name is not None:
@@ -452,32 +504,3 @@ def _command(arguments: Place) -> str:
     if arguments.measure is not None:
         words += ["--measure", *map(str, arguments.measure)]
     return shlex.join(words)
-
-
-def warn_unless_feasible(placement: Placement) -> None:
-    """Says on stderr which device has too little memory for a placement."""
-    for row in device_rows(placement):
-        if row["peak_memory"] > row["memory_limit"]:
-            note(
-                f"warning: out of memory on {row['device']}: peak {row['peak_memory']} of "
-                f"{row['memory_limit']} bytes"
-            )
-
-
-def warn_unless_sure(placement: Placement, base: Baseline) -> None:
-    """Says on stderr if a placement loses to one device where transfers cost a tenth more."""
-    step_time = loses_if_a_tenth_off(placement, base.single)
-    if step_time is None:
-        return
-    cluster = placement.problem.cluster
-    costs = "bandwidth"
-    if knows_ends(cluster):
-        costs += " and ends"
-    elif may_cost_ends(cluster):
-        costs += ", and ends kept for a tenth of each"
-    single = cluster.devices[base.single_device].name
-    note(
-        f"warning: where transfers cost a tenth more ({costs}), a step takes "
-        f"{format_seconds(step_time)}, and {format_seconds(base.single.step_time)} on {single} "
-        "alone; calibrate before relying on it"
-    )

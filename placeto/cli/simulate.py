@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from placeto.cli.arguments import ClusterName, Graph, Json, PlacementFile, Timeline
 from placeto.cli.output import check_outputs, note, print_result
-from placeto.cli.place import warn_unless_feasible
+from placeto.cli.warnings import warn_unless_feasible
 from placeto.cluster import load_cluster
 from placeto.graph import load_graph
 from placeto.placement import Placement, load_placement

@@ -56,6 +56,9 @@ class PipelinePlan(Document, frozen=True, kw_only=True):
         feasible: whether every stage fits into its device's memory.
         bubble: for which share of a step the devices are free.
         examples_per_second: None where the graph does not say how many a step has.
+        measured_step_time: seconds of a step as PyTorch ran it; None if that was not measured.
+        measured_single_device_step_time: likewise, of one process that has the whole module, with
+            the number of microbatches that is best for it.
     """
 
     format: str = FORMAT
@@ -73,6 +76,8 @@ class PipelinePlan(Document, frozen=True, kw_only=True):
     bubble: float
     examples_per_second: float | None
     stages_per_process: int = 1
+    measured_step_time: float | None = None
+    measured_single_device_step_time: float | None = None
 
     @property
     def processes(self) -> int:

@@ -27,7 +27,10 @@ _ORDERS: tuple[PipelineSchedule, ...] = ("1f1b", "gpipe")
 
 
 def plan_pipeline(
-    graph: ComputationGraph, cluster: Cluster, schedule: PipelineSchedule | None = None
+    graph: ComputationGraph,
+    cluster: Cluster,
+    schedule: PipelineSchedule | None = None,
+    least: int = 1,
 ) -> tuple[PipelinePlan, Placement]:
     """Splits a pipelined step of a PyTorch module into stages, of a device one or several.
 
@@ -44,6 +47,7 @@ def plan_pipeline(
         cluster: the devices; beside GPUs the CPU is left out, see `accelerators`.
         schedule: `"gpipe"`, `"1f1b"` or `"interleaved"`; None for the faster one of the first two,
             of those that fit in memory.
+        least: how many stages there are at least; several stages a device are as many as they are.
 
     Returns:
         The plan, and the same as a placement, whose groups are the stretches between split points.
@@ -51,8 +55,8 @@ def plan_pipeline(
 
     Raises:
         PlacetoError: the graph is of no PyTorch module, has one microbatch, or no costs for a
-            device of the cluster; there are too few modules for several stages a device, or the
-            microbatches make no equal rounds of them.
+            device of the cluster; fewer devices or stretches than stages; too few modules for
+            several stages a device, or the microbatches make no equal rounds of them.
     """
     began = time.monotonic()
     units, cluster = stage_units(graph), accelerators(cluster)
@@ -70,7 +74,7 @@ def plan_pipeline(
         order, problem, devices = "interleaved", turned.problem, turned.devices
         evaluations = turned.evaluations
     else:
-        order, problem, devices, evaluations = _best_plain(whole, schedule)
+        order, problem, devices, evaluations = _best_plain(whole, schedule, least)
     peak = stage_memory(problem, devices, order)
     step = run_stages(stages_of(problem, devices), order)
     placement = Placement(
@@ -90,13 +94,13 @@ def plan_pipeline(
 
 
 def _best_plain(
-    whole: PlacementProblem, schedule: PipelineSchedule | None
+    whole: PlacementProblem, schedule: PipelineSchedule | None, least: int
 ) -> tuple[PipelineSchedule, PlacementProblem, Ints, int]:
     """The best split by a schedule, or by either: that, its problem, devices and evaluations."""
     found, evaluations = [], 0
     for order in _ORDERS if schedule is None else (schedule,):
         problem = replace(whole, order=order)
-        devices, worth, tried = best_stages(problem, order)
+        devices, worth, tried = best_stages(problem, order, least)
         evaluations += tried
         found.append((worth, order, problem, devices))
     _, order, problem, devices = min(found, key=lambda each: each[0])

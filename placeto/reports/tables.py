@@ -170,7 +170,7 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
             format_time(row["predicted_step_time"]),
             format_time(row["step_time"]),
             *(format_rate(row["examples_per_second"]) for _ in rate),
-            _between(row["interval"]),
+            format_between(row["interval"]),
             format_ratio(row["ratio"]),
             str(row["runs"]),
             "kept" if row["kept"] else row["reason"] or ("given up" if row["given_up"] else ""),
@@ -179,7 +179,7 @@ def candidates_table(rows: Sequence[CandidateRow]) -> Table:
     return table
 
 
-def _between(interval: Sequence[float | None]) -> str:
+def format_between(interval: Sequence[float | None]) -> str:
     """`200-235 ms`: to three digits, as narrow as can be; a dash for none."""
     ends = [float(f"{seconds:.3g}") for seconds in interval if seconds is not None]
     if not ends:

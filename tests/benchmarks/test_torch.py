@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import device_maps, torch_gpu
+from benchmarks import device_maps, measured_plans, torch_gpu, torch_zoo
 from benchmarks.torch_pipelines import __main__ as study
 from placeto import ComputationGraph
 
@@ -99,3 +99,41 @@ def test_what_a_map_takes_of_the_main_device():
     assert not device_maps.row(
         chain, device_maps.box((900, 10, 2000, 2000)), np.array([2, 0, 2, 0])
     )["fits"]
+
+
+def ran(schedule, count, simulated, samples, kept=False):
+    return {
+        "schedule": schedule, "microbatches": count, "simulated_step_time": simulated,
+        "measured_step_time": float(np.median(samples)) if samples else None,
+        "samples": samples, "split_points": ["head"], "kept": kept,
+    }  # fmt: skip
+
+
+def test_a_plan_that_runs_chose_is_beside_what_the_simulation_would_have_chosen():
+    plans = [
+        ran("1f1b", 2, 1.0, [3.0, 6.0, 4.0]), ran("1f1b", 4, 1.5, [2.0, 3.0, 4.0], kept=True),
+        ran("gpipe", 4, 0.5, []), ran(None, 1, None, [5.0, 9.0, 12.0]),
+        ran(None, 2, None, [6.0, 9.5, 9.5]),
+    ]  # fmt: skip
+    found = measured_plans.figures({"plans": plans})
+    assert found["simulated"] is plans[0]  # gpipe was not run
+    assert found["kept"] is plans[1]
+    assert found["one"] is plans[3]
+    assert found["over simulated"] == 1.5  # of 1.5, 2 and 1
+    assert found["over one"] == 3.0  # of 2.5, 3 and 3
+    page = measured_plans.markdown({"gpt": {"plans": plans}})
+    assert "| `gpt` | 9000 ms, M = 1 | 4000 ms, `1f1b`, M = 2 | 3000 ms, `1f1b`, M = 4 |" in page
+
+
+def test_what_of_a_zoo_is_imported():
+    found = {
+        "a": {"library": "timm", "ops": 7, "edges": 9},
+        "b": {"library": "timm", "ops": 5, "edges": 9},
+        "c": {"library": "timm", "reason": "benchmarks.torch_zoo:from_timm?name=c: TypeError: x|y"},
+        "d": {"library": "transformers", "traceback": "Traceback\n  line\nKeyError: 3\n"},
+    }
+    page = torch_zoo.markdown(found)
+    assert "| timm | 3 | 2 | 1 | 0 | 5 to 7 |" in page
+    assert "| transformers | 1 | 0 | 0 | 1 |" in page
+    assert "| `c` | TypeError: x\\|y |" in page
+    assert page.endswith("Imported, with their ops: `a` 7, `b` 5.\n")

@@ -100,7 +100,7 @@ def test_one_device_can_be_the_answer(placeto, problem, pretend):  # noqa: F811
 
 
 def test_what_was_measured_needs_no_warning(placeto, problem, pretend, monkeypatch):  # noqa: F811
-    monkeypatch.setattr("placeto.cli.place.loses_if_a_tenth_off", lambda *_: 9.0)
+    monkeypatch.setattr("placeto.cli.warnings.loses_if_a_tenth_off", lambda *_: 9.0)
     assert "where transfers cost a tenth more" in placeto(*ARGV).err
     pretend(takes(4.0, 2.0, 3.0, 5.0, 5.0))
     assert "where transfers cost a tenth more" not in placeto(*ARGV, "--measure").err

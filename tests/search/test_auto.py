@@ -78,8 +78,7 @@ def test_the_usual_policy_is_by_microbatches(nmt):
     assert names == ["placeto", "placeto-pipelined"]
     assert policy_for("placeto", pipelined) == policy_for("placeto", nmt) == "placeto"
     by_name = {
-        policy: found(pipelined, 1000, policy=policy, samples=1)
-        for policy in ("usual", *names)
+        policy: found(pipelined, 1000, policy=policy, samples=1) for policy in ("usual", *names)
     }
     assert (by_name["usual"].devices == by_name["placeto-pipelined"].devices).all()
     assert by_name["usual"].evaluations == by_name["placeto-pipelined"].evaluations

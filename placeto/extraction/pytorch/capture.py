@@ -67,7 +67,10 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
         PlacetoError: torch cannot export it, or there is nothing to train on.
     """
     import torch
-    from torch._subclasses.fake_tensor import DataDependentOutputException
+    from torch._subclasses.fake_tensor import (
+        DataDependentOutputException,
+        DynamicOutputShapeException,
+    )
 
     call.module.train(training)
     targets: list[Tensor | None] = []
@@ -83,6 +86,8 @@ def capture(call: Call, mode: FakeTensorMode, *, training: bool, loss: str, wher
                 "it reads a tensor's value, which is not known before the step runs, such as by "
                 "`.item()` or `if`"
             )
+        elif isinstance(error, DynamicOutputShapeException):
+            line = f"how large a tensor is that {error.func} makes depends on values"
         place = raised_at(error) or raised_in_library(error, "torch")
         raise PlacetoError(
             f"{where}: torch.export cannot capture the module: {line}{place}"

@@ -119,7 +119,7 @@ def calibrate_torch(
             channels=(*found.cluster.channels, *kept),
         )
         return replace(found, cluster=whole)
-    names = _torch_names(cluster)
+    names = torch_names(cluster)
     wanted = _wanted(cluster, names, device)
     prefix = cluster.name.removesuffix("-calibrated") + "-"
     channels, errors = cluster.channels, tuple[float, ...]()
@@ -191,8 +191,12 @@ def _measured_channels(
     return fit_channels(cluster, sample, ends_of)
 
 
-def _torch_names(cluster: Cluster) -> list[str]:
-    """(num_devices,) what PyTorch calls each device."""
+def torch_names(cluster: Cluster) -> list[str]:
+    """(num_devices,) what PyTorch calls each device.
+
+    Raises:
+        PlacetoError: it has no name for one.
+    """
     known = torch_devices(cluster)
     for device in cluster.devices:
         if device.name not in known:

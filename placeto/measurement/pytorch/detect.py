@@ -14,12 +14,13 @@ from pathlib import Path
 from placeto.cluster import Channel, Cluster, Device
 from placeto.extraction.device_kinds import DEVICE_KINDS
 from placeto.measurement.calibration.machine import machine
+from placeto.placement.reserve import Reserve
 from placeto.support.errors import PlacetoError
 
 # Of what data sheets state, what a copy reaches; our assumption, as in the presets.
 REACHED = 0.8
 GPU_LATENCY, GPU_LAUNCH = 5e-6, 3e-6
-RESERVE = 0.05
+RESERVE = Reserve(share=0.05)
 READ = 256 << 20  # bytes that are read of a disk
 # Bytes a second of a lane of PCI Express, by its generation; of a link of NVLink, one way, by the
 # GPU's compute capability; of the loopback interface by gloo, and its latency: as preset local-2.
@@ -32,7 +33,7 @@ _NVLINKS = re.compile(r"NV(\d+)")
 def detect_cluster(
     name: str,
     processes: int = 1,
-    reserve: float = RESERVE,
+    reserve: Reserve = RESERVE,
     disk: Path | None = None,
     cpu: bool = True,
 ) -> Cluster:
@@ -45,19 +46,17 @@ def detect_cluster(
     Args:
         name: of the cluster.
         processes: how many processes share the CPU, where there is no GPU.
-        reserve: the share of each memory that placements are to leave free: allocators have gaps.
+        reserve: what placements are to leave free of each memory: allocators have gaps.
         disk: a folder on a disk that is to be a device, too, which holds weights in a device map.
             How fast it is read is measured.
         cpu: whether the CPU is a device beside GPUs.
 
     Raises:
-        PlacetoError: fewer than one process, or several beside GPUs or a disk; a reserve that is no
-            share; a folder that cannot be written to; no CPU asked for, and no GPU there.
+        PlacetoError: fewer than one process, or several beside GPUs or a disk; a folder that cannot
+            be written to; no CPU asked for, and no GPU there.
     """
     import torch
 
-    if not 0 <= reserve < 1:
-        raise PlacetoError(f"reserve is {reserve}, expected a share from 0, below 1")
     if disk is not None:
         if processes > 1:
             raise PlacetoError("processes goes without a disk: device maps are of one process")
@@ -69,7 +68,7 @@ def detect_cluster(
     if not torch.cuda.is_available():
         if not cpu:
             raise PlacetoError("without the CPU there is no device: PyTorch finds no GPU here")
-        memory = int((1 - reserve) * _host_memory()) // processes
+        memory = reserve.left(_host_memory() // processes)
         names = [f"rank{number}" for number in range(processes)] if processes > 1 else ["cpu"]
         devices = [Device(each, "cpu", memory, torch="cpu") for each in names]
         loopback = [
@@ -85,22 +84,22 @@ def detect_cluster(
     return _with_gpus(name, host, reserve, cpu)
 
 
-def _kept(reserve: float) -> str:
-    return f"{reserve:.0%} of each memory are left free."
+def _kept(reserve: Reserve) -> str:
+    return f"{reserve} of each memory are left free."
 
 
-def _with_gpus(name: str, host: str, reserve: float, cpu: bool) -> Cluster:
+def _with_gpus(name: str, host: str, reserve: Reserve, cpu: bool) -> Cluster:
     import torch
 
     count = torch.cuda.device_count()
     found = [torch.cuda.get_device_properties(number) for number in range(count)]
     names = [f"cuda:{number}" for number in range(count)]
     devices = [
-        Device(each, kind_of(gpu.name), int((1 - reserve) * gpu.total_memory), GPU_LAUNCH)
+        Device(each, kind_of(gpu.name), reserve.left(gpu.total_memory), GPU_LAUNCH)
         for each, gpu in zip(names, found, strict=True)
     ]
     if cpu:
-        devices.append(Device("cpu", "cpu", int((1 - reserve) * _host_memory())))
+        devices.append(Device("cpu", "cpu", reserve.left(_host_memory())))
     bus = REACHED * _pcie_bandwidth()
     links, channels, said = _nvlinks(count), [], []
     for a, b in permutations(range(count), 2):
@@ -129,7 +128,7 @@ def _with_gpus(name: str, host: str, reserve: float, cpu: bool) -> Cluster:
     return Cluster(name, tuple(devices), tuple(channels), source)
 
 
-def _with_disk(cluster: Cluster, folder: Path, reserve: float) -> Cluster:
+def _with_disk(cluster: Cluster, folder: Path, reserve: Reserve) -> Cluster:
     """The cluster with a device more. Nothing is computed there, hence a kind that no graph has."""
     try:
         bandwidth = read_bandwidth(folder)
@@ -140,7 +139,7 @@ def _with_disk(cluster: Cluster, folder: Path, reserve: float) -> Cluster:
     ways = [pair for each in names for pair in ((each, "disk"), ("disk", each))]
     return replace(
         cluster,
-        devices=(*cluster.devices, Device("disk", "disk", int((1 - reserve) * free))),
+        devices=(*cluster.devices, Device("disk", "disk", reserve.left(free))),
         channels=(
             *cluster.channels,
             *(Channel(f"{a}-to-{b}", (a,), (b,), bandwidth) for a, b in ways),

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from placeto.measurement.parent import Parent
+from placeto.measurement.pytorch.group import join_group
 
 WARM_UP = 3
 
@@ -19,11 +20,7 @@ def main() -> None:
     rank, device = settings["rank"], torch.device(settings["device"])
     torch.set_num_threads(1)
     try:
-        backend = "gloo" if device.type == "cpu" else "nccl"
-        where = f"file://{settings['meeting']}"
-        dist.init_process_group(backend, init_method=where, rank=rank, world_size=2)
-        if device.type != "cpu":
-            torch.accelerator.set_device_index(device)
+        join_group(device, rank, 2, settings["meeting"])
         parent.send({})
         while True:
             asked = parent.receive()

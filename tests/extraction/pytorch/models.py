@@ -259,6 +259,22 @@ class Branching(nn.Module):
         return self.layer(inputs) if inputs.sum() > 0 else inputs
 
 
+class Selecting(nn.Module):
+    """As many rows as are positive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.layer(x)[x.sum(1) > 0]
+        return scores
+
+
+def selecting() -> tuple[nn.Module, Tensor]:
+    return Selecting(), torch.randn(8, 4)
+
+
 def branching() -> tuple[nn.Module, Tensor]:
     return Branching(), torch.randn(8, 4)
 

@@ -101,6 +101,7 @@ def test_keys_and_values_of_the_cache_are_memory_of_attention(kept: int, parts: 
         ("alone?inputs=8x5", "torch.export cannot capture the module: a and b must have same"),
         ("number", "returned int, expected a torch.nn.Module, or a tuple of one and its inputs"),
         ("branching", "cannot capture the module: it reads a tensor's value, which is not known"),
+        ("selecting", "how large a tensor is that aten.nonzero.default makes depends on values"),
         (
             "broken?inference=true",
             r"no attribute 'nothing' \(.*models\.py, line \d+\)",
