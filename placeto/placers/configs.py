@@ -110,7 +110,8 @@ class PlacetoPlacerConfig:
     """Settings of the placer `placeto`.
 
     Attributes:
-        policy: a run directory or a bundled policy; `usual` as of `SearchConfig`.
+        policy: a run directory or a bundled policy; `usual` for the one that ships for such steps:
+            `placeto`, or `placeto-pipelined` where there are several microbatches.
         samples: episodes with drawn devices at once; 0 to take the likeliest devices only, and
             `fine_tune` 0 if nothing is to be trained either.
         batches: of samples; 0 until the budget ends, with fewer samples where these would take

@@ -14,7 +14,7 @@ from placeto.placers.configs import PlacetoPlacerConfig
 from placeto.search import policy
 from placeto.search.decoding import DECODINGS, Case, Draws
 from placeto.search.incumbent import Incumbent
-from placeto.search.settings import SHIPPED
+from placeto.search.settings import PIPELINED, SHIPPED, USUAL_POLICY
 from placeto.support.arrays import Ints
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
@@ -43,7 +43,9 @@ def place_placeto(
 
     Raises `PlacetoError` if there is no such policy.
     """
-    config = replace(config, policy=policy.policy_for(config.policy, incumbent.problem))
+    if config.policy == USUAL_POLICY:
+        pipelined = incumbent.problem.graph.num_microbatches > 1
+        config = replace(config, policy=PIPELINED if pipelined else SHIPPED)
     ready_for = cache(partial(policy.compiled_policy, policy.stored(config.policy)))
     with policy.few_groups(incumbent, config.coarse_groups) as (few, refine):
         few.offer_many(single_devices(few.problem))

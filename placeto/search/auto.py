@@ -13,9 +13,9 @@ from placeto.models.placeto.play import CompiledPolicy
 from placeto.problem import Objective, PlacementProblem
 from placeto.search.chains import anneal, unguided
 from placeto.search.incumbent import Incumbent, beside_incumbent, coarser_incumbent
-from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, policy_for, stored
+from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, stored
 from placeto.search.repair import offer_starts
-from placeto.search.settings import NO_POLICY, SearchConfig
+from placeto.search.settings import NO_POLICY, SHIPPED, USUAL_POLICY, SearchConfig
 from placeto.support.errors import PlacetoError
 from placeto.zoo.synthetic import synthetic_graph
 
@@ -113,11 +113,14 @@ def _policy(incumbent: Incumbent, config: SearchConfig) -> CompiledPolicy | None
 
     It knows nothing of throughput.
     """
-    if config.policy == NO_POLICY or incumbent.problem.objective == "throughput":
+    problem = incumbent.problem
+    if config.policy == NO_POLICY or problem.objective == "throughput":
+        return None
+    if config.policy == USUAL_POLICY and problem.graph.num_microbatches > 1:
         return None
     try:
-        name = policy_for(config.policy, incumbent.problem)
-        return compiled_policy(stored(name), incumbent.problem)
+        name = SHIPPED if config.policy == USUAL_POLICY else config.policy
+        return compiled_policy(stored(name), problem)
     except PlacetoError as error:
         if config.policy != SearchConfig.policy:
             raise

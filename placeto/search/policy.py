@@ -17,7 +17,6 @@ from placeto.models.placeto.stored import config_of, read_placeto
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent, coarser_incumbent
-from placeto.search.settings import PIPELINED, SHIPPED, USUAL_POLICY
 from placeto.support.arrays import Floats, Ints
 
 MEMORY_PENALTY = 2.0  # s a GiB
@@ -30,13 +29,6 @@ ReadyFor = Callable[[PlacementProblem], CompiledPolicy]  # makes a policy ready 
 Refine = Callable[[ReadyFor], None]  # see `few_groups`
 
 stored = cache(read_placeto)  # a policy, read once
-
-
-def policy_for(name: str, problem: PlacementProblem) -> str:
-    """Which policy a setting names for a problem; see `SearchConfig`."""
-    if name != USUAL_POLICY:
-        return name
-    return PIPELINED if problem.graph.num_microbatches > 1 else SHIPPED
 
 
 def compiled_policy(policy: StoredPolicy, problem: PlacementProblem) -> CompiledPolicy:

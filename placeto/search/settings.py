@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from placeto.support.errors import PlacetoError
 
 NO_POLICY, USUAL_POLICY = "none", "usual"
-SHIPPED, PIPELINED = "placeto", "placeto-pipelined"  # what `usual` stands for
+SHIPPED, PIPELINED = "placeto", "placeto-pipelined"
 COARSE_GROUPS = 128  # as many as the policy that ships has learned with
 MOST_CHAINS = 256
 USUAL_PLACEMENTS, MOST_HEAT = 100, 4.0  # a group, and how much hotter a longer search begins
@@ -28,8 +28,9 @@ class SearchConfig:
     are multiplied by 100 / groups.
 
     Attributes:
-        policy: a run directory or a bundled policy; `usual` for that which ships for such steps,
-            `placeto` or, of several microbatches, `placeto-pipelined`; `none` to search without.
+        policy: a run directory or a bundled policy; `none` to search without; `usual` for the one
+            that ships, `placeto`, and none for a step of several microbatches: there a search finds
+            more in a second without one, and as much in five (`benchmarks/pipelined_policy.py`).
         samples: sweeps of the policy with drawn devices, at most, before the search.
         max_evaluations: the search ends once so many placements are simulated, starts included, if
             only in part; None for no limit but the incumbent's budget.

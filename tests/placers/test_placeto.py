@@ -203,3 +203,18 @@ def test_training_begins_with_the_policy_and_changes_it(monkeypatch):
 def test_settings_that_cannot_be_are_refused(wrong, expected):
     with pytest.raises(PlacetoError, match=expected):
         PlacetoPlacerConfig(**wrong)
+
+
+def test_pipelined_steps_have_a_policy_of_their_own():
+    clusters = load_cluster("k80x2")
+    for graph, order, same, other in (
+        ("nmt_small", "fifo", "placeto", "placeto-pipelined"),
+        ("nmt_small_m8", "eager-1f1b", "placeto-pipelined", "placeto"),
+    ):
+        problem = PlacementProblem(load_graph(graph), clusters, 24, order=order)
+        usual, named, third = (
+            placed(problem, PlacetoPlacerConfig(policy=name, decoding="greedy"))
+            for name in ("usual", same, other)
+        )
+        assert (usual.best == named.best).all()
+        assert (usual.best != third.best).any()
