@@ -214,7 +214,8 @@ def widest_flow(tensors: Tensors, ends: Floats, bound: Callable[[float], float])
         # The lengths of any time bound the flow: it uses at least these of all that tensors have.
         apart = 0.0
         for part in range(BATCHES):
-            far = send_flow(tensors, ends, chosen[part::BATCHES], length, load)
+            sources = np.ascontiguousarray(chosen[part::BATCHES])
+            far = send_flow(tensors, ends, sources, length, load)
             apart += far / float(length @ size)
             full = load / size
             length = np.exp(SHARPNESS * (full / full.max() - 1)) / size

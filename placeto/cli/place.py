@@ -91,8 +91,9 @@ class Place(ProblemArguments):
     Attributes:
         graph: A bundled graph (see `placeto list`), a graph file, or a source that `placeto
             extract` takes. With microbatches=auto among its options, 1, 2, 4, … microbatches are
-            tried, for half of the budget, and the best number is kept; with --pipeline from 2. With
-            --pipeline several, such as calibrate --torch makes of one module: the best is kept.
+            tried, for half of the budget, and the best number is kept; with --pipeline from 2.
+        others: With --pipeline: more of them, such as calibrate --torch makes of one module with
+            several numbers of microbatches: the best is kept.
         save_graph: Graph file to write of a source, .json or .json.gz, with its GraphDef beside;
             goes with --output and --measure.
         method: A placer (see `placeto list`); by default auto, or placeto if --policy is of that
@@ -127,7 +128,8 @@ class Place(ProblemArguments):
         measure_seconds: With --measure: no run begins when all runs have taken so many seconds.
     """
 
-    graph: Annotated[Positional[tuple[str, ...]], arg(metavar="GRAPH …")]
+    graph: Positional[str]
+    others: Annotated[Positional[tuple[str, ...]], arg(metavar="GRAPH …")] = ()
     method: Annotated[str | None, arg(metavar="PLACER")] = None
     policy: Annotated[str | None, arg(metavar="NAME|DIR")] = None
     budget: float = 30.0
@@ -147,9 +149,9 @@ class Place(ProblemArguments):
     json: Json = False
 
     @property
-    def source(self) -> str:
-        """The graph, or the first of several."""
-        return self.graph[0]
+    def graphs(self) -> tuple[str, ...]:
+        """All of them."""
+        return (self.graph, *self.others)
 
 
 def run(arguments: Place) -> int:
@@ -157,7 +159,7 @@ def run(arguments: Place) -> int:
     arguments = _of_pipeline(arguments)
     method, settings = _method(arguments)
     output, timeline, device_map = arguments.output, arguments.timeline, arguments.device_map
-    inputs = (*arguments.graph, arguments.cluster)
+    inputs = (*arguments.graphs, arguments.cluster)
     _check_source(arguments)
     for option, wanted in (("report", arguments.report), ("measure", arguments.measure)):
         if wanted is not None and arguments.objective != "step-time":
@@ -174,22 +176,22 @@ def run(arguments: Place) -> int:
     if arguments.pipeline is not None and arguments.measure is not None:
         steps = steps_asked(arguments.measure)
     started = seconds_taken()
-    graph = None if is_source(arguments.source) else load_graph(arguments.source)
+    graph = None if is_source(arguments.graph) else load_graph(arguments.graph)
     loading = seconds_taken() - started
     cluster = reserved(load_cluster(arguments.cluster), arguments.reserve)
     compiled = _compile(arguments, method, settings)
     loaded = seconds_taken()
     file = arguments.save_graph if arguments.pipeline is None else None
     tries, chosen, budget, seed = None, None, arguments.budget, arguments.seed
-    if graph is None and is_open(arguments.source):
+    if graph is None and is_open(arguments.graph):
         if arguments.pipeline is None:
-            tries = tried(arguments.source, arguments, cluster, method, budget / 2, seed, settings)
+            tries = tried(arguments.graph, arguments, cluster, method, budget / 2, seed, settings)
             budget = max(budget - tries.wall_seconds, budget / 2)
         else:
-            tries = tried_pipelines(arguments.source, cluster, arguments.schedule)
+            tries = tried_pipelines(arguments.graph, cluster, arguments.schedule)
         graph = saved(tries.extraction, file)
     elif graph is None:
-        graph = saved(extracted(arguments.source), file)
+        graph = saved(extracted(arguments.graph), file)
     extraction = seconds_taken() - loaded
     if arguments.pipeline is not None:
         chosen = _chosen(arguments, graph, cluster, tries, steps)
@@ -279,7 +281,7 @@ def run(arguments: Place) -> int:
         note(row["infeasibility"])
     if found is not None:
         row |= measured_keys(found, measured)
-    if is_source(arguments.source):
+    if is_source(arguments.graph):
         row["save_graph"] = arguments.save_graph
     if tries is not None:
         row["microbatches"] = try_rows(tries)
@@ -327,7 +329,7 @@ def _compile(arguments: Place, method: str, settings: Mapping[str, object]) -> b
         note("compiling, once after an installation")
         compile_kernel()
     if arguments.pipeline is None:
-        with progress(f"{method} on {arguments.source}") as report:
+        with progress(f"{method} on {arguments.graph}") as report:
             prepare(method, arguments.objective, settings, report)
     return time.monotonic() - began > SLOW_SECONDS
 
@@ -351,17 +353,15 @@ def _of_pipeline(arguments: Place) -> Place:
     Raises:
         PlacetoError: what has nothing to do with plans of pipelines, beside one; and the other way.
     """
-    if not arguments.graph:
-        raise PlacetoError("place: no graph; name one, such as inception_v3")
-    several = len(arguments.graph) > 1
+    several = bool(arguments.others)
     if arguments.pipeline is None:
         for name in ("schedule", "microbatches"):
             if getattr(arguments, name) is not None:
                 raise PlacetoError(f"--{name} goes with --pipeline FILE")
         if several:
             raise PlacetoError(
-                f"place: {len(arguments.graph)} graphs; give one, or --pipeline FILE with those of "
-                "one module"
+                f"place: {1 + len(arguments.others)} graphs; give one, or --pipeline FILE with "
+                "those of one module"
             )
         return arguments
     for field in fields(arguments):
@@ -371,14 +371,14 @@ def _of_pipeline(arguments: Place) -> Place:
                 f"--{option} does not go with --pipeline, which splits a module into stages; leave "
                 "either out"
             )
-    count, source = arguments.microbatches, arguments.source
-    if several and (count is not None or any(is_open(each) for each in arguments.graph)):
+    count, source = arguments.microbatches, arguments.graph
+    if several and (count is not None or any(is_open(each) for each in arguments.graphs)):
         raise PlacetoError("place: several graphs have their own microbatches each, none auto")
     if count is not None and is_source(source):
         if re.search(r"[?&]microbatches=", source):
             raise PlacetoError(f"--microbatches {count}: {source} says how many, too")
         joined = "&" if "?" in source else "?"
-        arguments = replace(arguments, graph=(f"{source}{joined}microbatches={count}",))
+        arguments = replace(arguments, graph=f"{source}{joined}microbatches={count}")
     return arguments
 
 
@@ -403,7 +403,7 @@ def _chosen(
     if tries is not None and steps is not None:
         tried = (each.problem.graph for each in tries.placements.values())
         graphs = [each for each in tried if each.num_microbatches >= tries.least]
-    for other in arguments.graph[1:]:
+    for other in arguments.others:
         graphs.append(saved(extracted(other), None) if is_source(other) else load_graph(other))
     check_one_module(graphs)
     return choose_plan(graphs, cluster, arguments.schedule, steps)
@@ -431,7 +431,7 @@ def _method(arguments: Place) -> tuple[str, dict[str, object]]:
 
 def _check_source(arguments: Place) -> None:
     """Raises `PlacetoError` where what is asked for and what is placed do not go together."""
-    file, source = arguments.save_graph, all(map(is_source, arguments.graph))
+    file, source = arguments.save_graph, all(map(is_source, arguments.graphs))
     if file is not None and not source:
         raise PlacetoError(f"--save-graph {file}: goes with a source, such as zoo:nmt?layers=4")
     if file is not None:
@@ -441,8 +441,7 @@ def _check_source(arguments: Place) -> None:
         or (arguments.measure is not None and arguments.pipeline is None)
     ):
         raise PlacetoError(
-            f"{arguments.source}: --output and --measure need its graph; give --save-graph FILE, "
-            "too"
+            f"{arguments.graph}: --output and --measure need its graph; give --save-graph FILE, too"
         )
 
 
@@ -492,7 +491,7 @@ def _write_report(
 
 def _command(arguments: Place) -> str:
     """The command that finds a placement again, without the files that it writes."""
-    words = ["placeto", "place", arguments.source, "--cluster", arguments.cluster]
+    words = ["placeto", "place", arguments.graph, "--cluster", arguments.cluster]
     words += ["--grouping", arguments.grouping]
     for option, name in (("--method", arguments.method), ("--policy", arguments.policy)):
         if name is not None:

@@ -139,7 +139,6 @@ def test_without_runs_the_simulation_chooses_between_graphs(placeto, two):
         (("m2.json.gz", "m2.json.gz", *MEASURE), "deep, deep of 2, 2 microbatches: expected"),
         (("m2.json.gz", "m4.json.gz", "--cluster", "two.yaml"), "place: 2 graphs; give one"),
         (("m2.json.gz", f"{SOURCE}&microbatches=auto", *MEASURE), "none auto"),
-        (("--cluster", "two.yaml"), "place: no graph; name one"),
         (("m2.json.gz", "--cluster", "one.yaml", *MEASURE[2:]), "there cannot be 2 stages"),
     ],
 )

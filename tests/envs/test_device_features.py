@@ -51,7 +51,7 @@ def test_it_is_what_the_agent_sees(name, evaluator):
         assert not terminated
         seen = observation["device_features"]
         assert observation["current_node"] == played.current[step]
-        assert (seen[:, :PAIR_FEATURES] == played.pairs[step, 0]).all()
+        assert (seen[:, :PAIR_FEATURES] == played.pairs[step, 0, :, :PAIR_FEATURES]).all()
         assert (seen[:, PAIR_FEATURES:] == played.groups[step, 0]).all()
         observation, _, terminated, _, _ = env.step(wanted[played.current[step]])
     assert terminated
