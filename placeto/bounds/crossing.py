@@ -6,15 +6,13 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from placeto.bounds.relaxed import device_classes
 from placeto.bounds.work import best_prices, held_seconds, priced
 from placeto.cluster import Cluster
 from placeto.problem import PlacementProblem
 from placeto.support.arrays import Floats, Ints
-from placeto.support.dags import compressed
+from placeto.support.dags import compressed, joined
 from placeto.support.heaps import pop, push
 from placeto.support.jit import njit
 
@@ -89,14 +87,14 @@ def crossing_bound(problem: PlacementProblem, known: float) -> float:
     parted = sides_of(problem.cluster, speed, speed * classes.overhead[classes.of_device])
     narrow = min((float(sides.bandwidth.min()) for sides in parted), default=np.inf) * known
     tensors = tensors_between(problem, THIN * narrow)
-    joined = heaviest_part(tensors, work)
-    by_work = np.argsort(-joined, kind="stable")
-    lightest = int(np.searchsorted(np.cumsum(joined[by_work]), SHARE * whole)) + 1
-    joined[by_work[lightest:]] = 0.0
-    bound = partial(least_time, parted, float(joined.sum()) / whole, known)
+    ends = heaviest_part(tensors, work)
+    by_work = np.argsort(-ends, kind="stable")
+    lightest = int(np.searchsorted(np.cumsum(ends[by_work]), SHARE * whole)) + 1
+    ends[by_work[lightest:]] = 0.0
+    bound = partial(least_time, parted, float(ends.sum()) / whole, known)
     if not bound(4 * float(tensors.size.sum())) > 0:  # what two halves can cut
         return 0.0
-    return bound(widest_flow(tensors, joined / joined.sum(), bound))
+    return bound(widest_flow(tensors, ends / ends.sum(), bound))
 
 
 def least_time(parted: Sequence[Sides], covered: float, known: float, width: float) -> float:
@@ -144,7 +142,7 @@ def sides_of(cluster: Cluster, speed: Floats, beyond: Floats) -> list[Sides]:
     bandwidth = np.array([*(channel.bandwidth for channel in channels), 0.0])[between]
     found: dict[bytes, Sides] = {}
     for least in np.unique(bandwidth[between >= 0]):
-        of_device = connected_components(coo_array(bandwidth > least), directed=False)[1]
+        of_device = joined(len(bandwidth), *np.nonzero(bandwidth > least))
         if of_device.max() == 0 or of_device.tobytes() in found:
             continue
         carried = np.zeros(of_device.max() + 1)
@@ -188,11 +186,7 @@ def heaviest_part(tensors: Tensors, work: Floats) -> Floats:
     """(num_groups,) the work of those groups that tensors join to one another, the most work."""
     num_groups, num_tensors = len(work), len(tensors.size)
     number = np.repeat(np.arange(num_tensors), np.diff(tensors.end_start))
-    joins = coo_array(
-        (np.ones(len(number)), (tensors.ends, num_groups + number)),
-        shape=(num_groups + num_tensors,) * 2,
-    )
-    part = connected_components(joins, directed=False)[1][:num_groups]
+    part = joined(num_groups + num_tensors, tensors.ends, num_groups + number)[:num_groups]
     return np.where(part == np.bincount(part, weights=work).argmax(), work, 0.0)
 
 

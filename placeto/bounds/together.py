@@ -6,6 +6,7 @@ from placeto.bounds.memory import fitting_devices
 from placeto.problem import PlacementProblem
 from placeto.simulation.loads import Loads, loads_of
 from placeto.support.arrays import Floats, Ints
+from placeto.support.dags import joined
 
 
 def together_bound(problem: PlacementProblem) -> float:
@@ -39,16 +40,6 @@ def device_parts(t: Loads) -> list[Ints]:
             if 0 < part.max() < parts[-1].max():
                 parts.append(part)
     return parts
-
-
-def joined(count: int, source: Ints, target: Ints) -> Ints:
-    """(count,) numbers of sets, of nodes that (n,) pairs of them join."""
-    from scipy.sparse import coo_array  # slow to import
-    from scipy.sparse.csgraph import connected_components
-
-    pairs = coo_array((np.ones(len(source)), (source, target)), (count, count))
-    found: Ints = connected_components(pairs, directed=False)[1]
-    return found
 
 
 def _seconds(t: Loads, flow: int | slice) -> Floats:

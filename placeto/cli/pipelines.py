@@ -1,28 +1,36 @@
 """Plans of pipelines that `placeto place --pipeline` chooses from, by simulation or by runs."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from placeto.cli.output import note, progress
-from placeto.cli.sources import tell_of_estimates
+from placeto.cli.sources import extracted, is_source, saved, tell_of_estimates
 from placeto.cluster import Cluster
 from placeto.extraction.source import parse_source
-from placeto.graph import ComputationGraph
+from placeto.graph import ComputationGraph, load_graph
 from placeto.placement import Placement
 from placeto.placement.accelerators import accelerators
 from placeto.placement.pipeline_plan import PipelinePlan
 from placeto.placers import place
-from placeto.placers.microbatches import worth
+from placeto.placers.microbatches import Tries, is_open, worth
 from placeto.placers.pipeline import plan_pipeline
 from placeto.reports.pipelines import PlanRow, plan_rows
 from placeto.simulation.stages import PipelineSchedule
 from placeto.support.errors import PlacetoError
 from placeto.support.units import format_seconds
 
+if TYPE_CHECKING:
+    from placeto.cli.place import Place
+
 STEPS = 7  # where `--measure` names no number
+_NOT_OF_PIPELINES = (
+    "method", "policy", "settings", "budget", "seed", "measure_seconds", "report",
+    "grouping", "pin", "order", "objective",
+)  # fmt: skip
 SCHEDULES: tuple[PipelineSchedule, ...] = ("1f1b", "gpipe")
 
 
@@ -73,6 +81,68 @@ def steps_asked(measure: tuple[int, ...]) -> int:
         text = " ".join(map(str, measure))
         raise PlacetoError(f"--measure {text}: expected one number of steps, from 1")
     return steps
+
+
+def of_pipeline(arguments: "Place") -> "Place":
+    """The arguments, of a source with as many microbatches as are asked for.
+
+    Raises:
+        PlacetoError: what has nothing to do with plans of pipelines, beside one; and the other way.
+    """
+    several = bool(arguments.others)
+    if arguments.pipeline is None:
+        for name in ("schedule", "microbatches"):
+            if getattr(arguments, name) is not None:
+                raise PlacetoError(f"--{name} goes with --pipeline FILE")
+        if several:
+            raise PlacetoError(
+                f"place: {1 + len(arguments.others)} graphs; give one, or --pipeline FILE with "
+                "those of one module"
+            )
+        return arguments
+    for field in fields(arguments):
+        if field.name in _NOT_OF_PIPELINES and getattr(arguments, field.name) != field.default:
+            option = {"settings": "set"}.get(field.name, field.name.replace("_", "-"))
+            raise PlacetoError(
+                f"--{option} does not go with --pipeline, which splits a module into stages; leave "
+                "either out"
+            )
+    count, source = arguments.microbatches, arguments.graph
+    if several and (count is not None or any(is_open(each) for each in arguments.graphs)):
+        raise PlacetoError("place: several graphs have their own microbatches each, none auto")
+    if count is not None and is_source(source):
+        if re.search(r"[?&]microbatches=", source):
+            raise PlacetoError(f"--microbatches {count}: {source} says how many, too")
+        joined = "&" if "?" in source else "?"
+        arguments = replace(arguments, graph=f"{source}{joined}microbatches={count}")
+    return arguments
+
+
+def chosen_plan(
+    arguments: "Place",
+    graph: ComputationGraph,
+    cluster: Cluster,
+    tries: Tries | None,
+    steps: int | None,
+) -> Chosen:
+    """The plan of a pipeline, of the graph or one of several."""
+    count = arguments.microbatches
+    if count is not None and count != graph.num_microbatches:
+        raise PlacetoError(
+            f"--microbatches {count}: graph {graph.name!r} has {graph.num_microbatches}; extract "
+            f"it with ?microbatches={count}"
+        )
+    graphs = [graph]
+    if tries is not None and tries.interrupted:
+        found = choose_plan(graphs, cluster, arguments.schedule, None)
+        return replace(found, placement=replace(found.placement, interrupted=True))
+    if tries is not None and steps is not None:
+        tried = (each.problem.graph for each in tries.placements.values())
+        graphs = [each for each in tried if each.num_microbatches >= tries.least]
+    for other in arguments.others:
+        graphs.append(saved(extracted(other), None) if is_source(other) else load_graph(other))
+    check_one_module(graphs)
+    return choose_plan(graphs, cluster, arguments.schedule, steps)
 
 
 def check_one_module(graphs: Sequence[ComputationGraph]) -> None:

@@ -1,11 +1,10 @@
 """`placeto place`."""
 
 import math
-import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -26,7 +25,7 @@ from placeto.cli.arguments import (
 )
 from placeto.cli.measure import FAILED
 from placeto.cli.output import check_outputs, note, print_result, progress
-from placeto.cli.pipelines import Chosen, check_one_module, choose_plan, steps_asked, tell_of_runs
+from placeto.cli.pipelines import chosen_plan, of_pipeline, steps_asked, tell_of_runs
 from placeto.cli.sources import (
     check_graph_file,
     extracted,
@@ -36,8 +35,8 @@ from placeto.cli.sources import (
     tried_pipelines,
 )
 from placeto.cli.warnings import warn_unless_feasible, warn_unless_sure
-from placeto.cluster import Cluster, load_cluster
-from placeto.graph import ComputationGraph, load_graph, save_graph
+from placeto.cluster import load_cluster
+from placeto.graph import load_graph, save_graph
 from placeto.measurement import Runnable, Runtime, RuntimeSettings, find_runnable
 from placeto.models.agents import find_agent
 from placeto.models.stored import read_policy
@@ -49,7 +48,7 @@ from placeto.placement.reserve import reserved
 from placeto.placers import place
 from placeto.placers.device_maps import place_modules
 from placeto.placers.measured import LEAST_RUNS, place_measured
-from placeto.placers.microbatches import Tries, best_of, is_open
+from placeto.placers.microbatches import best_of, is_open
 from placeto.placers.ordering import RANKED, RANKS_SHARE, reordered
 from placeto.placers.registry import SLOW_SECONDS, find_placer, prepare, with_policy
 from placeto.problem import PlacementProblem
@@ -78,10 +77,6 @@ from placeto.support.units import format_seconds
 LEAST_SHARE = 2 / 3  # of the budget, for the search
 PYTHON_SECONDS = 1.0  # that Python takes before the command begins, and after it
 RUNS = 20  # where `--measure` names no number
-_NOT_OF_PIPELINES = (
-    "method", "policy", "settings", "budget", "seed", "measure_seconds", "report",
-    "grouping", "pin", "order", "objective",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +151,7 @@ class Place(ProblemArguments):
 
 def run(arguments: Place) -> int:
     """Finds, writes and prints the placement."""
-    arguments = _of_pipeline(arguments)
+    arguments = of_pipeline(arguments)
     method, settings = _method(arguments)
     output, timeline, device_map = arguments.output, arguments.timeline, arguments.device_map
     inputs = (*arguments.graphs, arguments.cluster)
@@ -194,7 +189,7 @@ def run(arguments: Place) -> int:
         graph = saved(extracted(arguments.graph), file)
     extraction = seconds_taken() - loaded
     if arguments.pipeline is not None:
-        chosen = _chosen(arguments, graph, cluster, tries, steps)
+        chosen = chosen_plan(arguments, graph, cluster, tries, steps)
         problem = chosen.placement.problem
         graph = problem.graph
         if arguments.save_graph is not None:
@@ -345,68 +340,6 @@ def _moves_ranks(
     free = arguments.order is None and "max_evaluations" not in settings
     pipelined = problem.graph.num_microbatches > 1 and problem.objective == "step-time"
     return free and pipelined and problem.num_devices == 2
-
-
-def _of_pipeline(arguments: Place) -> Place:
-    """The arguments, of a source with as many microbatches as are asked for.
-
-    Raises:
-        PlacetoError: what has nothing to do with plans of pipelines, beside one; and the other way.
-    """
-    several = bool(arguments.others)
-    if arguments.pipeline is None:
-        for name in ("schedule", "microbatches"):
-            if getattr(arguments, name) is not None:
-                raise PlacetoError(f"--{name} goes with --pipeline FILE")
-        if several:
-            raise PlacetoError(
-                f"place: {1 + len(arguments.others)} graphs; give one, or --pipeline FILE with "
-                "those of one module"
-            )
-        return arguments
-    for field in fields(arguments):
-        if field.name in _NOT_OF_PIPELINES and getattr(arguments, field.name) != field.default:
-            option = {"settings": "set"}.get(field.name, field.name.replace("_", "-"))
-            raise PlacetoError(
-                f"--{option} does not go with --pipeline, which splits a module into stages; leave "
-                "either out"
-            )
-    count, source = arguments.microbatches, arguments.graph
-    if several and (count is not None or any(is_open(each) for each in arguments.graphs)):
-        raise PlacetoError("place: several graphs have their own microbatches each, none auto")
-    if count is not None and is_source(source):
-        if re.search(r"[?&]microbatches=", source):
-            raise PlacetoError(f"--microbatches {count}: {source} says how many, too")
-        joined = "&" if "?" in source else "?"
-        arguments = replace(arguments, graph=f"{source}{joined}microbatches={count}")
-    return arguments
-
-
-def _chosen(
-    arguments: Place,
-    graph: ComputationGraph,
-    cluster: Cluster,
-    tries: Tries | None,
-    steps: int | None,
-) -> Chosen:
-    """The plan of a pipeline, of the graph or one of several."""
-    count = arguments.microbatches
-    if count is not None and count != graph.num_microbatches:
-        raise PlacetoError(
-            f"--microbatches {count}: graph {graph.name!r} has {graph.num_microbatches}; extract "
-            f"it with ?microbatches={count}"
-        )
-    graphs = [graph]
-    if tries is not None and tries.interrupted:
-        found = choose_plan(graphs, cluster, arguments.schedule, None)
-        return replace(found, placement=replace(found.placement, interrupted=True))
-    if tries is not None and steps is not None:
-        tried = (each.problem.graph for each in tries.placements.values())
-        graphs = [each for each in tried if each.num_microbatches >= tries.least]
-    for other in arguments.others:
-        graphs.append(saved(extracted(other), None) if is_source(other) else load_graph(other))
-    check_one_module(graphs)
-    return choose_plan(graphs, cluster, arguments.schedule, steps)
 
 
 def _method(arguments: Place) -> tuple[str, dict[str, object]]:

@@ -30,11 +30,7 @@ class Network(nn.Module):
         Raises:
             PlacetoError: its card and its weights do not fit together.
         """
-        shape = {key: value for key, value in stored.card["policy"].items() if key != "kind"}
-        try:
-            policy = cls(cls.shape(**shape))
-        except (TypeError, PlacetoError) as error:
-            raise PlacetoError(f"{stored.source}: not a policy's shape: {error}") from error
+        policy = cls(stored.shape(cls.shape))
         try:
             policy.load_state_dict({name: torch.tensor(a) for name, a in stored.arrays.items()})
         except RuntimeError as error:

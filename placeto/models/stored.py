@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from placeto.models.agents import AGENTS, find_agent
 from placeto.models.kind import AgentKind
-from placeto.models.settings import LearningConfig
+from placeto.models.settings import LearningConfig, Settings
 from placeto.problem import PlacementProblem
 from placeto.support import bundle
 from placeto.support.arrays import Features
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 POLICY_FORMAT: Literal["placeto.policy"] = "placeto.policy"
 POLICY_VERSION = 1
+Shape = TypeVar("Shape", bound=Settings)
 
 
 class PolicyDocument(Document, kw_only=True):
@@ -56,6 +57,18 @@ class StoredPolicy:
     def agent(self) -> str:
         """The name of the agent that it is a policy of."""
         return str(self.card["policy"]["kind"])
+
+    def shape(self, kind: type[Shape]) -> Shape:
+        """The shape of its network, by the class of an agent's.
+
+        Raises:
+            PlacetoError: the card has another one.
+        """
+        shape = {key: value for key, value in self.card["policy"].items() if key != "kind"}
+        try:
+            return kind(**shape)
+        except (TypeError, PlacetoError) as error:
+            raise PlacetoError(f"{self.source}: not a policy's shape: {error}") from error
 
 
 def bundled_policies() -> list[str]:

@@ -13,7 +13,8 @@ from placeto.heuristics.initial import random_placement
 from placeto.models.placeto.play import CompiledPolicy, Sweeps, play
 from placeto.models.placeto.pools import kin_of, no_kin
 from placeto.models.placeto.scoring import embedding_of, weights_of
-from placeto.models.placeto.stored import config_of, read_placeto
+from placeto.models.placeto.settings import PlacetoNetworkConfig
+from placeto.models.placeto.stored import read_placeto
 from placeto.models.stored import StoredPolicy
 from placeto.problem import PlacementProblem
 from placeto.search.incumbent import Incumbent, coarser_incumbent
@@ -33,7 +34,7 @@ stored = cache(read_placeto)  # a policy, read once
 
 def compiled_policy(policy: StoredPolicy, problem: PlacementProblem) -> CompiledPolicy:
     """A stored policy of Placeto's made ready for a problem."""
-    config, graph = config_of(policy), group_graph(problem)
+    config, graph = policy.shape(PlacetoNetworkConfig), group_graph(problem)
     table, affinity = embedding_of(policy.arrays, graph, config)
     kin = kin_of(problem, graph) if config.num_heads else no_kin()
     return CompiledPolicy(

@@ -19,6 +19,16 @@ def compressed(num_rows: int, rows: Ints, values: Ints) -> tuple[Ints, Ints]:
     return start, _scattered(start[:-1].copy(), np.array(rows), np.array(values))
 
 
+def joined(count: int, source: Ints, target: Ints) -> Ints:
+    """(count,) numbers of sets, of nodes that (n,) pairs of them join."""
+    from scipy.sparse import coo_array  # slow to import
+    from scipy.sparse.csgraph import connected_components
+
+    pairs = coo_array((np.ones(len(source)), (source, target)), (count, count))
+    found: Ints = connected_components(pairs, directed=False)[1]
+    return found
+
+
 def levels(num_nodes: int, sources: Ints, targets: Ints) -> Ints:
     """(num_nodes,) length of the longest path to each node; -1 on a cycle or behind one."""
     return _sorted(num_nodes, sources, targets)[1]

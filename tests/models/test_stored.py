@@ -13,7 +13,7 @@ from placeto.envs.features.groups import group_graph
 from placeto.models.placeto.network import PlacetoPolicy
 from placeto.models.placeto.scoring import embedding_of
 from placeto.models.placeto.settings import PlacetoNetworkConfig
-from placeto.models.placeto.stored import config_of, read_placeto
+from placeto.models.placeto.stored import read_placeto
 from placeto.models.stored import bundled_policies, read_policy, save_policy
 from tests.test_import import HEAVY, python
 
@@ -54,7 +54,7 @@ def test_what_was_saved_is_read_back(tmp_path):
         assert array.tobytes() == state[name].numpy().tobytes()
     # The card's number of rounds is that of the network.
     graph = group_graph(generator.diamond())
-    table, _ = embedding_of(stored.arrays, graph, config_of(stored))
+    table, _ = embedding_of(stored.arrays, graph, stored.shape(PlacetoNetworkConfig))
     expected = policy.embed(graph).table.detach()
     np.testing.assert_allclose(table, expected, rtol=1e-4, atol=1e-5)
 
@@ -122,12 +122,13 @@ def test_arrays_that_do_not_fit(folder, change, match):
 
 def test_reading_and_scoring_load_no_framework(folder):
     code = (
-        "import sys, numpy as np; from placeto.models.placeto.stored import *;"
+        "import sys, numpy as np; from placeto.models.placeto.stored import read_placeto;"
         "from placeto.models.placeto.scoring import embedding_of, score, weights_of;"
         "from placeto.envs.features.groups import group_graph; from placeto.envs import generator;"
         "from placeto.envs.features.pairs import GROUP_FEATURES;"
         f"stored = read_placeto({str(folder)!r});"
-        "config = config_of(stored);"
+        "from placeto.models.placeto.settings import PlacetoNetworkConfig;"
+        "config = stored.shape(PlacetoNetworkConfig);"
         "table, _ = embedding_of(stored.arrays, group_graph(generator.diamond()), config);"
         "x = np.zeros((2, config.pair_columns), np.float32);"
         "y = np.zeros(GROUP_FEATURES, np.float32);"

@@ -30,19 +30,6 @@ def read_placeto(source: str | Path) -> StoredPolicy:
     return stored
 
 
-def config_of(stored: StoredPolicy) -> PlacetoNetworkConfig:
-    """The shape of a policy's network.
-
-    Raises:
-        PlacetoError: it is none.
-    """
-    shape = {key: value for key, value in stored.card["policy"].items() if key != "kind"}
-    try:
-        return PlacetoNetworkConfig(**shape)
-    except (TypeError, PlacetoError) as error:
-        raise PlacetoError(f"{stored.source}: not a policy's shape: {error}") from error
-
-
 def check(stored: StoredPolicy) -> None:
     """Makes sure that the weights are as the card says.
 
@@ -57,7 +44,7 @@ def check(stored: StoredPolicy) -> None:
                 f"{source}: the policy's {name} is {value!r}, expected a whole number from 1 to "
                 f"{LARGEST}"
             )
-    config = config_of(stored)
+    config = stored.shape(PlacetoNetworkConfig)
     hidden, embedding, width = config.hidden, config.embedding, config.width
     layers = [
         ("enter", width, GROUP_ATTRIBUTES),
