@@ -7,7 +7,7 @@ arXiv:1806.03377; Tarnawski et al. 2020, arXiv:2006.16423).
 
 import functools
 from collections.abc import Iterator
-from itertools import islice, permutations, product
+from itertools import combinations, product, repeat
 
 import numpy as np
 
@@ -48,9 +48,68 @@ def balanced_stages(problem: PlacementProblem) -> Iterator[Ints]:
 
 
 def device_orders(problem: PlacementProblem, count: int) -> list[tuple[int, ...]]:
-    """Orders in which so many of the devices may take the stages, as far as these are few."""
-    orders = islice(permutations(range(problem.num_devices)), _MOST_ORDERS)
-    return list(dict.fromkeys(order[:count] for order in orders))
+    """Orders in which so many of the devices may take the stages: different ones, if few.
+
+    Of orders whose devices and channels between these are alike there is one. Where that
+    leaves more than `_MOST_ORDERS`, some that are far apart; the fastest devices in turn; and from
+    each device those to which channels are widest.
+    """
+    device, channel = _likeness(problem)
+    orders: list[tuple[int, ...]] = [()]
+    for _ in range(count):
+        longer: dict[tuple[object, ...], tuple[int, ...]] = {}
+        for order, following in product(orders, range(problem.num_devices)):
+            if following not in order:
+                longer.setdefault(_kind((*order, following), device, channel), (*order, following))
+        many = list(longer.values())
+        spread = np.linspace(0, len(many) - 1, min(len(many), _MOST_ORDERS)).astype(int)
+        orders = [many[number] for number in spread]
+    known = {_kind(order, device, channel): order for order in orders}
+    for order in (_fastest(problem), *map(_widest, repeat(problem), range(problem.num_devices))):
+        known.setdefault(_kind(order[:count], device, channel), order[:count])
+    return list(known.values())
+
+
+def _fastest(problem: PlacementProblem) -> tuple[int, ...]:
+    """The devices, the fastest first."""
+    seconds = np.where(problem.allowed, problem.group_seconds, 0.0).sum(axis=0)
+    return tuple(np.argsort(seconds, kind="stable").tolist())
+
+
+def _widest(problem: PlacementProblem, first: int) -> tuple[int, ...]:
+    """The devices, each after the one that its widest channel to one that is left comes from."""
+    order = [first]
+    while len(order) < problem.num_devices:
+        width = problem.arrays.bandwidth[problem.arrays.channel_between[order[-1]]].copy()
+        width[order] = -1.0
+        order.append(int(width.argmax()))
+    return tuple(order)
+
+
+def _likeness(problem: PlacementProblem) -> tuple[list[object], list[list[object]]]:
+    """What is equal of devices that are alike, and of the channels between two pairs of them."""
+    cluster, between = problem.cluster, problem.arrays.channel_between.tolist()
+    devices: list[object] = [
+        (device.likeness, limit, allowed.tobytes())
+        for device, limit, allowed in zip(
+            cluster.devices, problem.memory_limit.tolist(), problem.allowed.T, strict=True
+        )
+    ]
+    channels: list[object] = [
+        (c.bandwidth, c.latency_seconds, c.overhead_seconds, c.send, c.receive)
+        for c in cluster.channels
+    ]
+    return devices, [
+        [channels[number] if number >= 0 else None for number in row] for row in between
+    ]
+
+
+def _kind(
+    order: tuple[int, ...], device: list[object], channel: list[list[object]]
+) -> tuple[object, ...]:
+    """What is equal of orders that are alike."""
+    steps = ((channel[one][other], channel[other][one]) for one, other in combinations(order, 2))
+    return (*(device[each] for each in order), *steps)
 
 
 class Chain:

@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from placeto import PlacementProblem, load_cluster, load_graph, place, step_times
-from placeto.cluster import end_seconds
+from placeto.cluster import Channel, Cluster, Device, end_seconds
 from placeto.heuristics.layers import layer_positions
-from placeto.heuristics.stages import Chain, balanced_stages
+from placeto.heuristics.stages import Chain, balanced_stages, device_orders
 from placeto.placers import NotApplicable
 from placeto.zoo.synthetic import synthetic_graph
 from tests.builders import make_cluster, make_graph, make_problem
@@ -73,12 +73,48 @@ def check(problem):
     (position,) = layer_positions(problem)
     chain = Chain(problem, position)
     assert sorted(position.tolist()) == [*range(problem.num_groups)]
+    best = np.inf
     for order in permutations(range(problem.num_devices)):
         load, cuts = chain.cuts(order)
         every = combinations_with_replacement(range(problem.num_groups + 1), len(order) - 1)
         loads = [busiest(problem, position, np.array(each), order) for each in every]
         assert load == pytest.approx(min(loads))
         assert busiest(problem, position, cuts, order) == pytest.approx(load)
+        best = min(best, load)
+    tried = device_orders(problem, problem.num_devices)
+    assert min(chain.cuts(order)[0] for order in tried) == pytest.approx(best)
+
+
+def test_orders_of_devices_that_are_alike_are_one():
+    problem = PlacementProblem(load_graph("inception_v3"), load_cluster("k80x8"), 20)
+    assert [device_orders(problem, count) for count in range(1, 9)] == [
+        [tuple(range(count))] for count in range(1, 9)
+    ]
+
+
+def test_on_two_hosts_orders_differ_in_what_is_on_which():
+    problem = PlacementProblem(load_graph("inception_v3"), load_cluster("n1-p100x2-4"), 20)
+    assert device_orders(problem, 3) == [(0, 1, 2), (0, 2, 1), (0, 2, 3), (0, 2, 4)]
+
+
+def test_the_fastest_devices_and_the_widest_channels_are_among_many_orders():
+    # Ten kinds, the last one fastest; d0 sends to d5 ten times as fast, d5 to d2, and that to d7.
+    names = [f"d{number}" for number in range(10)]
+    wide = {("d0", "d5"), ("d5", "d2"), ("d2", "d7")}
+    channels = tuple(
+        Channel(f"{one}-{other}", (one,), (other,), 1e10 if (one, other) in wide else 1e9)
+        for one, other in permutations(names, 2)
+    )
+    devices = tuple(Device(name, f"kind {name}", 2**40) for name in names)
+    graph = make_graph({"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0}, [])
+    seconds = {device.kind: np.full(4, 10.0 - n) for n, device in enumerate(devices)}
+    problem = PlacementProblem(
+        replace(graph, op_seconds=seconds), Cluster("ten", devices, channels), "none"
+    )
+    orders = device_orders(problem, 4)
+    assert (9, 8, 7, 6) in orders
+    assert (0, 5, 2, 7) in orders
+    assert len(orders) <= 24 + 11
 
 
 def test_a_network_is_cut_in_the_middle_with_its_gradients():
