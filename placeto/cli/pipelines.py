@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,7 +22,7 @@ from placeto.placers.microbatches import Tries, is_open, worth
 from placeto.placers.pipeline import plan_pipeline
 from placeto.reports.pipelines import PlanRow, plan_rows
 from placeto.simulation.stages import PipelineSchedule
-from placeto.support.errors import PlacetoError
+from placeto.support.errors import NotApplicable, PlacetoError
 from placeto.support.units import format_seconds
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ _NOT_OF_PIPELINES = (
     "method", "policy", "settings", "budget", "seed", "measure_seconds", "report",
     "grouping", "pin", "order", "objective",
 )  # fmt: skip
-SCHEDULES: tuple[PipelineSchedule, ...] = ("1f1b", "gpipe")
+SCHEDULES: tuple[PipelineSchedule, ...] = ("1f1b", "gpipe", "interleaved")
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def choose_plan(
     Args:
         graphs: of one module, with different numbers of microbatches.
         cluster: the devices.
-        schedule: see `plan_pipeline`; if None and plans are run, `1f1b` and `gpipe` both are.
+        schedule: see `plan_pipeline`; if None and plans are run, those of all of them are.
         steps: how many of each plan are run, on the real devices; None to go by simulation. What is
             run has two stages or more.
 
@@ -187,12 +189,11 @@ def choose_plan(
     # One stage is what one process alone runs, whatever is predicted of it.
     split = [each for each in found if len(each[0].stages) > 1]
     known = {(each.microbatches, each.schedule) for each, _ in split}
-    split += [
-        plan_pipeline(graph, cluster, order, least=2)
-        for graph in graphs
-        for order in (SCHEDULES if schedule is None else (schedule,))
-        if (graph.num_microbatches, order) not in known
-    ]
+    for graph, order in product(graphs, SCHEDULES if schedule is None else (schedule,)):
+        if (graph.num_microbatches, order) not in known:
+            # Not every number of microbatches can be interleaved.
+            with suppress(*(NotApplicable,) * (order == "interleaved")):
+                split.append(plan_pipeline(graph, cluster, order, least=2))
     return _run(split, cluster, steps, Chosen(plan, placement))
 
 

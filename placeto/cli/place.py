@@ -110,8 +110,8 @@ class Place(ProblemArguments):
             torch.distributed.pipelining: stages of whole modules along the forward pass, split
             where the simulated step is fastest. The graph has microbatches.
         schedule: With --pipeline: all microbatches forward, then all backward (gpipe), 1f1b, or
-            several stages a device (interleaved). By default gpipe or 1f1b, the faster one of those
-            that fit in memory.
+            several stages a device (interleaved). By default the fastest of those that fit in
+            memory; the last one only where it is faster by a tenth.
         microbatches: With --pipeline: how many a source is extracted with, or the graph has.
         report: Page to write, .html, that explains the placement: a browser shows it, and it needs
             no network. Takes some seconds more, for other placers that it is compared with.

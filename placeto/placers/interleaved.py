@@ -69,16 +69,30 @@ def best_interleaved(problem: PlacementProblem) -> Interleaved | None:
     """The fastest that is found of those that fit in memory; None if there can be or is none.
 
     Cuts that balance the stages, of two to four stages a device, are moved one by one as long as
-    the simulated step becomes faster.
+    the simulated step becomes faster. Where all of these send past the next stage, which PyTorch
+    refuses, only cuts are left that nothing from further back crosses.
 
     Args:
         problem: its groups are a row of which a stretch is a stage, see `stage_units`; all of its
             devices are used.
     """
-    found: list[Interleaved] = []
     count = problem.num_devices
     if count < 2 or not divides(problem.graph.num_microbatches, count):
         return None
+    found = _of_row(problem)
+    if found is None:
+        stretch = stretches(problem)
+        found = _of_row(replace(problem, grouping=stretch[problem.op_group]))
+        if found is not None:
+            turned = replace(found.problem, grouping=problem.op_group)
+            found = replace(found, problem=turned, devices=found.devices[stretch])
+    return found
+
+
+def _of_row(problem: PlacementProblem) -> Interleaved | None:
+    """The fastest of two to four stages a device, of a row of groups, that runs; None if none."""
+    found: list[Interleaved] = []
+    count = problem.num_devices
     chain = Chain(problem, np.arange(problem.num_groups))
     for chunks in range(2, MOST_CHUNKS + 1):
         if problem.num_groups < chunks * count:
@@ -90,6 +104,24 @@ def best_interleaved(problem: PlacementProblem) -> Interleaved | None:
         found.append(_descended(problem, _apart(cuts, problem.num_groups), order))
     best = min(found, key=lambda each: each.worth, default=None)
     return None if best is None or np.isinf(best.worth[1]) else best
+
+
+def stretches(problem: PlacementProblem) -> Ints:
+    """(num_groups,) groups of a row joined, wherever a tensor from further back than one crosses.
+
+    No tensor crosses two of the cuts that are left.
+    """
+    graph = problem.graph
+    source = problem.op_group[graph.tensor_producer[graph.edge_tensor]]
+    target = problem.op_group[graph.edge_consumer]
+    low, high = np.minimum(source, target), np.maximum(source, target)
+    crossed = np.zeros(problem.num_groups + 1, dtype=np.int64)
+    # A tensor to group t from group s crosses the cuts before s + 1, which stays one, to before t.
+    far = high > low + 1
+    np.add.at(crossed, low[far] + 2, 1)
+    np.add.at(crossed, high[far] + 1, -1)
+    joined: Ints = np.cumsum(np.cumsum(crossed)[:-1] == 0) - 1
+    return joined
 
 
 def _descended(problem: PlacementProblem, cuts: Ints, order: tuple[int, ...]) -> Interleaved:

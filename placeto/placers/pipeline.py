@@ -23,7 +23,8 @@ from placeto.support.arrays import Ints
 from placeto.support.errors import NotApplicable
 
 # Of schedules that are as fast as each other the first one, which keeps less.
-_ORDERS: tuple[PipelineSchedule, ...] = ("1f1b", "gpipe")
+_PLAIN: tuple[PipelineSchedule, ...] = ("1f1b", "gpipe")
+_TURNS = 0.1  # by how much stages that take turns must be faster: executed, they gain less
 
 
 def plan_pipeline(
@@ -45,8 +46,8 @@ def plan_pipeline(
     Args:
         graph: of `placeto extract` of a module, with more than one microbatch.
         cluster: the devices; beside GPUs the CPU is left out, see `accelerators`.
-        schedule: `"gpipe"`, `"1f1b"` or `"interleaved"`; None for the faster one of the first two,
-            of those that fit in memory.
+        schedule: `"gpipe"`, `"1f1b"` or `"interleaved"`; None for the fastest of those that fit in
+            memory, the last one if it is faster by a tenth.
         least: how many stages there are at least; several stages a device are as many as they are.
 
     Returns:
@@ -61,20 +62,7 @@ def plan_pipeline(
     began = time.monotonic()
     units, cluster = stage_units(graph), accelerators(cluster)
     whole = PlacementProblem(graph, cluster, units.of_op)
-    order: PipelineSchedule
-    if schedule == "interleaved":
-        turned = best_interleaved(whole)
-        if turned is None:
-            raise NotApplicable(
-                f"graph {graph.name!r}: no interleaved schedule has {graph.num_microbatches} "
-                "microbatches in equal rounds, and two stages on each of "
-                f"{cluster.num_devices} devices of {len(units.starts) + 1} stretches of modules, "
-                "none of which sends past the next one"
-            )
-        order, problem, devices = "interleaved", turned.problem, turned.devices
-        evaluations = turned.evaluations
-    else:
-        order, problem, devices, evaluations = _best_plain(whole, schedule, least)
+    order, problem, devices, evaluations = _best(whole, schedule, least)
     peak = stage_memory(problem, devices, order)
     step = run_stages(stages_of(problem, devices), order)
     placement = Placement(
@@ -93,16 +81,31 @@ def plan_pipeline(
     return plan_of(placement, order, units, alone, step.bubble), placement
 
 
-def _best_plain(
+def _best(
     whole: PlacementProblem, schedule: PipelineSchedule | None, least: int
 ) -> tuple[PipelineSchedule, PlacementProblem, Ints, int]:
-    """The best split by a schedule, or by either: that, its problem, devices and evaluations."""
-    found, evaluations = [], 0
-    for order in _ORDERS if schedule is None else (schedule,):
-        problem = replace(whole, order=order)
-        devices, worth, tried = best_stages(problem, order, least)
-        evaluations += tried
-        found.append((worth, order, problem, devices))
+    """The best split by a schedule, or by any: that, its problem, devices and evaluations."""
+    found: list[tuple[tuple[float, float], PipelineSchedule, PlacementProblem, Ints]] = []
+    evaluations = 0
+    for order in _PLAIN if schedule is None else (schedule,):
+        if order != "interleaved":
+            problem = replace(whole, order=order)
+            devices, worth, tried = best_stages(problem, order, least)
+            evaluations += tried
+            found.append((worth, order, problem, devices))
+    turned = best_interleaved(whole) if schedule in (None, "interleaved") else None
+    if turned is not None:
+        evaluations += turned.evaluations
+        over, seconds = turned.worth
+        worth = (over, seconds * (1 if schedule else 1 + _TURNS))
+        found.append((worth, "interleaved", turned.problem, turned.devices))
+    if not found:
+        raise NotApplicable(
+            f"graph {whole.graph.name!r}: no interleaved schedule has "
+            f"{whole.graph.num_microbatches} microbatches in equal rounds, and two stages on each "
+            f"of {whole.num_devices} devices of {whole.num_groups} stretches of modules, none of "
+            "which sends past the next one"
+        )
     _, order, problem, devices = min(found, key=lambda each: each[0])
     return order, problem, devices, evaluations
 

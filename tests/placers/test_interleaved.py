@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.distributed.pipelining.schedules import ScheduleInterleaved1F1B
 
 from placeto import PlacementProblem, PlacetoError
-from placeto.placers.interleaved import best_interleaved, divides, turns
+from placeto.placers.interleaved import best_interleaved, divides, stretches, turns
 from placeto.placers.pipeline import plan_pipeline
 from placeto.simulation import simulate
 from placeto.simulation.stages import interleaved_passes, run_stages, stages_of
@@ -122,7 +122,50 @@ def test_a_plan_has_several_stages_a_device(graph):  # noqa: F811
     assert len(plan.stages) == 2 * plan.stages_per_process
     assert [each.device for each in plan.stages[:4]] == ["cuda:0", "cuda:1"] * 2
     assert plan.step_time == placement.step_time
-    assert plan.step_time < plan_pipeline(graph, cluster("k80", "k80"))[0].step_time
+    assert plan.step_time < plan_pipeline(graph, cluster("k80", "k80"), "1f1b")[0].step_time
+
+
+@pytest.mark.parametrize("price", [0.0, 10.0])
+def test_it_is_chosen_where_it_is_faster_by_so_much(graph, price, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("placeto.placers.pipeline._TURNS", price)
+    pair = cluster("k80", "k80")
+    plan, placement = plan_pipeline(graph, pair)
+    assert (plan.schedule == "interleaved") == (price == 0.0)
+    asked = plan_pipeline(graph, pair, plan.schedule)[0]
+    assert plan.step_time == placement.step_time == asked.step_time
+
+
+@pytest.mark.parametrize("microbatches", [1, 4])
+def test_groups_that_something_passes_by_are_joined(microbatches):
+    # 0 also sends to 2, and 3 to 5: no cut before 2 or 5. 4 to 5 alone is no way around.
+    names = [f"{part}/{layer}" for part in range(microbatches) for layer in range(7)]
+    tensors = [
+        (f"{part}/{one}", 0, [f"{part}/{other}" for other in others])
+        for part in range(microbatches)
+        for one, others in enumerate([[1, 2], [2], [3], [4, 5], [5], [6]])
+    ]
+    made = make_graph(dict.fromkeys(names, 1.0), tensors)
+    group = np.tile(np.arange(7), microbatches)
+    problem = PlacementProblem(made, make_cluster(2), group)
+    assert stretches(problem).tolist() == [0, 1, 1, 2, 3, 3, 4]
+
+
+def test_cuts_that_nothing_passes_are_found():
+    # Balanced cuts, and all that are near, part layers 2 and 3, by which layer 1 sends to 4.
+    problem = layers(6, 4, 2, [1.0, 1.0, 8.0, 8.0, 1.0, 1.0])
+    plain = problem.graph
+    number = {name: op for op, name in enumerate(plain.op_names)}
+    tensor = {int(op): tensor for tensor, op in enumerate(plain.tensor_producer)}
+    made = replace(
+        plain,
+        edge_tensor=np.append(plain.edge_tensor, [tensor[number[f"{n}/f1"]] for n in range(4)]),
+        edge_consumer=np.append(plain.edge_consumer, [number[f"{n}/f4"] for n in range(4)]),
+    )
+    problem = PlacementProblem(made, problem.cluster, problem.op_group)
+    found = best_interleaved(problem)
+    assert found.devices.tolist() == [0, 1, 0, 0, 0, 1]
+    assert found.problem.num_groups == 6
+    assert found.worth == (0, run_stages(stages_of(problem, found.devices), "interleaved").seconds)
 
 
 def test_too_many_devices_for_the_modules(graph):  # noqa: F811
