@@ -3,9 +3,9 @@
 Random chains and DAGs of up to 16 groups, whose optima branch and bound proves: how many `auto`
 finds, and annealing alone. Chains with skips, modules of branches and layers, of 300 groups: what
 the search finds in ten seconds of a core, and what HiGHS finds and proves of a mixed integer
-program. And the bound of bundled graphs on several hosts, over the work shared out. It takes an
-hour of one core, and goes on where it was stopped. Writes `results/throughput.json` and
-`results/throughput.md`.
+program in ten minutes. And the bound of bundled graphs on several hosts, over the work shared out.
+It takes two hours of one core, and goes on where it was stopped. Writes `results/throughput.json`
+and `results/throughput.md`.
 """
 
 import random
@@ -41,7 +41,7 @@ from placeto.zoo.synthetic import Edges, layered
 BANDWIDTH = 1e9  # bytes/s
 OP_SECONDS = (1e-3, 10e-3)
 SECONDS = 10.0  # of one core, for a search
-SOLVER_SECONDS = 40.0  # a device, of the clock
+SOLVER_SECONDS = 600.0  # of the clock
 PROOF_SECONDS = 120.0
 ANNEALED = 20_000  # placements that annealing looks at
 SEEDS = range(4)
@@ -139,8 +139,8 @@ PROBLEMS = {
     f"{shape}-300-{devices}-{'ends' if ends else 'multicast'}": make_problem(
         shape, 300, devices, share, ends=ends
     )
+    for devices, ends, share in ((8, True, 0.5), (4, True, 0.3), (4, False, 0.3))
     for shape in ("skips", "branches", "layered")
-    for devices, ends, share in ((4, False, 0.3), (4, True, 0.3), (8, True, 0.5))
 }
 
 
@@ -239,12 +239,12 @@ def judged(problem: PlacementProblem) -> dict[str, Any]:
 
 
 def compared(problem: PlacementProblem, seconds: float, solver: float) -> dict[str, float]:
-    """What methods find in so many seconds of a core, and HiGHS in seconds a device of the clock.
+    """What methods find in so many seconds of a core, and HiGHS in so many of the clock.
 
     `solver` of these is what HiGHS had of a core: a machine may do other things.
     """
     began = time.process_time()
-    solved, proven = solve(problem, solver * problem.num_devices)
+    solved, proven = solve(problem, solver)
     spent = time.process_time() - began
     found = {method: searched_for(problem, method, seconds) for method in ("stages", "auto")}
     return {"solver": spent, "highs": solved, "proven": proven, **found}
