@@ -131,6 +131,9 @@ class Chain:
         np.minimum.at(first, graph.edge_tensor, consumers)
         # Of tensors that go on, and of those that come back: from which cut to which.
         self.spans = (producer, last), (first, producer)
+        # Orders share how they begin. What is kept lives as long as the chain.
+        self.boundary = functools.cache(self._boundary)
+        self._ended = functools.cache(self._end)
 
     def crossing(self, seconds: Floats, way: int) -> Floats:
         """(num_groups + 1,) what all tensors that cross each cut take, on (0) or back (1).
@@ -143,8 +146,7 @@ class Chain:
         np.add.at(total, high + 1, -seconds)
         return np.cumsum(total)[:-1]
 
-    @functools.cache  # noqa: B019 (a chain lives for one call)
-    def boundary(self, left: int, right: int) -> tuple[Floats, Floats, Floats]:
+    def _boundary(self, left: int, right: int) -> tuple[Floats, Floats, Floats]:
         """(num_groups + 1,) what a cut costs the device before it, the one behind, and the wire."""
         arrays, sizes = self.problem.arrays, self.problem.graph.tensor_bytes
         before, behind, wire = np.zeros((3, self.problem.num_groups + 1))
@@ -168,8 +170,7 @@ class Chain:
             cuts.append(cut)
         return float(self._ended(order, None)[0][-1]), np.array(cuts[::-1], dtype=np.int64)
 
-    @functools.cache  # noqa: B019 (orders share how they begin; a chain lives for one call)
-    def _ended(self, order: tuple[int, ...], following: int | None) -> tuple[Floats, Ints]:
+    def _end(self, order: tuple[int, ...], following: int | None) -> tuple[Floats, Ints]:
         """(num_groups + 1,) the least of what is busiest up to where the last of stages ends.
 
         And where that stage begins. Each device of the order has a stage; `following` has the next.

@@ -1,5 +1,7 @@
 """Contiguous stages of layers, against all cuts, one by one."""
 
+import gc
+import weakref
 from dataclasses import replace
 from itertools import combinations_with_replacement, pairwise, permutations
 
@@ -83,6 +85,16 @@ def check(problem):
         best = min(best, load)
     tried = device_orders(problem, problem.num_devices)
     assert min(chain.cuts(order)[0] for order in tried) == pytest.approx(best)
+
+
+def test_nothing_is_kept_of_a_problem_that_was_cut():
+    problem = make_problem(make_graph({"a": 1.0, "b": 1.0}, [("a", 1, ["b"])]), make_cluster(2))
+    chain = Chain(problem, np.arange(2))
+    chain.cuts((0, 1))
+    gone = weakref.ref(chain)
+    del chain
+    gc.collect()
+    assert gone() is None
 
 
 def test_orders_of_devices_that_are_alike_are_one():
