@@ -41,7 +41,7 @@ TORCHVISION = {
     "ssdlite320_mobilenet_v3_large": 64, "raft_small": 128, "r3d_18": 32,
     "shufflenet_v2_x0_5": 64, "squeezenet1_1": 64, "convnext_tiny": 64, "swin_t": 64,
     "swin_v2_t": 64, "vit_b_16": 224, "maxvit_t": 224, "fcn_resnet50": 64,
-    "deeplabv3_resnet50": 64, "lraspp_mobilenet_v3_large": 64, "s3d": 64, "mvit_v1_b": 224,
+    "deeplabv3_resnet50": 64, "lraspp_mobilenet_v3_large": 64, "s3d": 224, "mvit_v1_b": 224,
     "swin3d_t": 64, "fcos_resnet50_fpn": 64, "maskrcnn_resnet50_fpn": 64,
 }  # fmt: skip
 VIDEO = ("r3d_18", "s3d", "mvit_v1_b", "swin3d_t")
