@@ -27,6 +27,9 @@ READ = 256 << 20  # bytes that are read of a disk
 PCIE_LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
 NVLINK = {6: 20e9, 7: 25e9, 8: 25e9, 9: 25e9, 10: 50e9}
 LOOPBACK_BANDWIDTH, LOOPBACK_LATENCY = 2e9, 100e-6
+# Bytes that cuBLAS has for scratch in each thread that computes, as PyTorch allots it, by the GPU's
+# compute capability; a training step has two threads, of which one goes back.
+WORKSPACE, WORKSPACE_FROM_9 = (2 * 4096 + 8 * 16) * 1024, 8 * 4096 * 1024
 _NVLINKS = re.compile(r"NV(\d+)")
 
 
@@ -46,7 +49,8 @@ def detect_cluster(
     Args:
         name: of the cluster.
         processes: how many processes share the CPU, where there is no GPU.
-        reserve: what placements are to leave free of each memory: allocators have gaps.
+        reserve: what placements are to leave free of each memory: allocators have gaps. Of a GPU,
+            beside `workspace_bytes`.
         disk: a folder on a disk that is to be a device, too, which holds weights in a device map.
             How fast it is read is measured.
         cpu: whether the CPU is a device beside GPUs.
@@ -84,6 +88,11 @@ def detect_cluster(
     return _with_gpus(name, host, reserve, cpu)
 
 
+def workspace_bytes(major: int) -> int:
+    """What cuBLAS keeps of a GPU in a training step, by the major number of its capability."""
+    return 2 * (WORKSPACE if major < 9 else WORKSPACE_FROM_9)
+
+
 def _kept(reserve: Reserve) -> str:
     return f"{reserve} of each memory are left free."
 
@@ -95,7 +104,12 @@ def _with_gpus(name: str, host: str, reserve: Reserve, cpu: bool) -> Cluster:
     found = [torch.cuda.get_device_properties(number) for number in range(count)]
     names = [f"cuda:{number}" for number in range(count)]
     devices = [
-        Device(each, kind_of(gpu.name), reserve.left(gpu.total_memory), GPU_LAUNCH)
+        Device(
+            each,
+            kind_of(gpu.name),
+            reserve.left(gpu.total_memory - workspace_bytes(gpu.major)),
+            GPU_LAUNCH,
+        )
         for each, gpu in zip(names, found, strict=True)
     ]
     if cpu:
@@ -123,7 +137,8 @@ def _with_gpus(name: str, host: str, reserve: Reserve, cpu: bool) -> Cluster:
     source = (
         f"Found on {platform.node()} by placeto detect: {gpus}{ways}; {host}. Bandwidths are "
         f"{REACHED:.0%} of the data sheets'; {1e6 * GPU_LATENCY:.0f} us of latency and "
-        f"{1e6 * GPU_LAUNCH:.0f} us an op are assumed. {_kept(reserve)}"
+        f"{1e6 * GPU_LAUNCH:.0f} us an op are assumed. {_kept(reserve)} So is what cuBLAS has for "
+        "scratch."
     )
     return Cluster(name, tuple(devices), tuple(channels), source)
 

@@ -124,7 +124,8 @@ def gpus(monkeypatch):
 def test_unequal_gpus(gpus):
     cluster = detect_cluster("box")
     assert [each.kind for each in cluster.devices] == ["a100", "a100", "v100", "v100", "cpu"]
-    assert cluster.devices[2].memory_bytes == int(0.95 * 32 * 2**30)
+    # cuBLAS has 8,519,680 bytes in each of two threads.
+    assert cluster.devices[2].memory_bytes == int(0.95 * (32 * 2**30 - 2 * 8_519_680))
     bandwidth = {each.name: each.bandwidth for each in cluster.channels}
     # By hand: 12 and 4 links of 25 GB/s; 16 lanes of 1.969 GB/s; of all of it four fifths.
     assert bandwidth["cuda:0-to-cuda:1"] == pytest.approx(0.8 * 12 * 25e9)
@@ -136,6 +137,10 @@ def test_unequal_gpus(gpus):
     assert "2 x NVIDIA A100-SXM4-80GB and 2 x Tesla V100-PCIE-32GB" in cluster.source
     with pytest.raises(PlacetoError, match="goes with a machine without a GPU"):
         detect_cluster("box", processes=2)
+
+
+def test_scratch_of_newer_gpus():
+    assert [detect.workspace_bytes(major) >> 20 for major in (8, 9, 10, 12)] == [16, 64, 64, 64]
 
 
 def test_gpus_without_the_cpu(gpus, monkeypatch, tmp_path):
