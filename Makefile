@@ -17,7 +17,7 @@ QUICK := $(addprefix tests/, bounds envs heuristics placers/exact search simulat
 	--ignore=tests/envs/test_measuring.py
 
 .PHONY: demo test quick test-deep lint format docs dist graphs results papers instances speed measured \
-	pipelines torch families policy transfer transfer-policies ray report-pictures notebook schemas lock clean
+	pipelines torch families policy transfer ray report-pictures notebook schemas lock clean
 
 demo: $(INSTALLED)
 	$(BIN)/placeto compare inception_v3 --cluster k80x4 --budget $(DEMO_SECONDS) \
@@ -118,21 +118,10 @@ policy: families
 	for kind in json safetensors; do \
 		cp build/policy-pipelined/policy.$$kind placeto/data/policies/placeto-pipelined.$$kind; done
 
-# What the policy finds on graphs and clusters that it was not trained on, beside heuristics and
-# search; hours, and it goes on where it was stopped.
-transfer: families
-	$(BIN)/python -m benchmarks.transfer --policy placeto \
-		$(foreach run,$(wildcard build/transfer/*),--policy $(notdir $(run))=$(run))
-	$(BIN)/python -m benchmarks.readme
-
-# The policies that `transfer` puts beside the one that ships, if they are there: two more seeds, and
-# one without each family; about two hours.
-transfer-policies: families
-	for seed in 0 2; do \
-		$(TRAIN) --graphs $(FAMILIES) --seed $$seed --output build/transfer/seed-$$seed || exit; \
-	done
-	$(foreach family,$(FAMILIES),$(TRAIN) --graphs $(filter-out $(family),$(FAMILIES)) \
-		--updates 1600 --imitation 0.5 --output build/transfer/without-$(patsubst family:%,%,$(family)) &&) true
+# What the policies that ship find on graphs that they were not trained on; an hour, and it goes on
+# where it was stopped.
+transfer: $(INSTALLED)
+	$(BIN)/python -m benchmarks.transfer
 
 # What one, two and four workers of Ray gain.
 ray: $(INSTALLED)

@@ -74,7 +74,7 @@ PLACERS: dict[str, Placer] = {
     for placer in (
         _anytime(
             "auto",
-            "heuristics, then a trained policy, then a search that it guides",
+            "heuristics, then a trained policy, then a search from the best of both",
             partial(_call, "placers.auto:place_auto"),
             config=configs.AUTO,
             prepare=_prepare,

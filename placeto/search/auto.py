@@ -1,4 +1,4 @@
-"""The search: heuristics, then a trained policy, then annealing that it guides."""
+"""The search: heuristics, then a trained policy, then annealing from the best of both."""
 
 import math
 import time
@@ -11,7 +11,7 @@ from placeto.cluster import load_cluster
 from placeto.heuristics.initial import single_devices
 from placeto.models.placeto.play import CompiledPolicy
 from placeto.problem import Objective, PlacementProblem
-from placeto.search.chains import anneal, unguided
+from placeto.search.chains import anneal
 from placeto.search.incumbent import Incumbent, beside_incumbent, coarser_incumbent
 from placeto.search.policy import compiled_policy, offer_drawn, offer_greedy, stored
 from placeto.search.repair import offer_starts
@@ -50,17 +50,16 @@ def search(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig)
     refines = incumbent.refines
     if not refines and not offer_starts(incumbent, rng, max_evaluations=config.max_evaluations):
         return
-    ready = _policy(incumbent, config)
     many = config.coarse_groups is not None and incumbent.problem.num_groups > config.coarse_groups
     if many and not refines:
         _place_coarsely(incumbent, rng, config)
     if many or refines:
         config = replace(config, first_temperature=config.refining_temperature)
-    elif ready is not None:
+    elif (ready := _policy(incumbent, config)) is not None:
         incumbent.part = "placeto"
         _offer_policy(incumbent, ready, rng, config)
     incumbent.part = "search"
-    anneal(incumbent, rng, ready or unguided(incumbent.problem), config)
+    anneal(incumbent, rng, config)
 
 
 def _search_beside(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:

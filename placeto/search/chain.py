@@ -20,8 +20,8 @@ class Chain(NamedTuple):
     best: Ints  # (num_groups,) the placement of lowest rank that it has accepted
     best_peak: Ints  # (num_devices,) bytes of that
     numbers: Floats  # (4,)
-    tried: Floats  # (NUM_KINDS,) how often each kind was proposed; earlier ones count less
-    gained: Floats  # (NUM_KINDS,) how often that was accepted and cheaper, likewise
+    tried: Floats  # (NUM_MOVES,) how often each kind was proposed; earlier ones count less
+    gained: Floats  # (NUM_MOVES,) how often that was accepted and cheaper, likewise
 
 
 @inner(cache=True)

@@ -9,10 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import get_num_threads
 
-from placeto.envs.features.pairs import group_index
-from placeto.models.placeto.play import CompiledPolicy
-from placeto.models.placeto.pools import columns_of, no_affinity, no_kin
-from placeto.models.placeto.scoring import Weights
 from placeto.objective import overflow_so_far, rank, search_cost, search_costs
 from placeto.problem import PlacementProblem
 from placeto.search import moves
@@ -60,8 +56,9 @@ class ChainTask(NamedTuple):
     """What all chains work on."""
 
     compiled: Compiled
-    guide: CompiledPolicy  # its table is empty where there is no policy
     space: moves.Neighbourhood
+    memory_limit: Ints  # (num_devices,) bytes
+    whole: int  # bytes of all groups, see `search_cost`
     scale: float  # s, in which memory over the limit is reckoned
 
 
@@ -70,19 +67,16 @@ def new_chain(incumbent: Incumbent, scale: float) -> Chain:
     devices, peak, step_time = incumbent.best, incumbent.peak_memory, incumbent.step_time
     assert peak is not None
     numbers = np.array([_cost(incumbent, scale), rank(step_time, incumbent.excess), step_time, 0.0])
-    tried, gained = np.zeros(moves.NUM_KINDS), np.zeros(moves.NUM_KINDS)
+    tried, gained = np.zeros(moves.NUM_MOVES), np.zeros(moves.NUM_MOVES)
     return Chain(devices.copy(), devices.copy(), peak.copy(), numbers, tried, gained)
 
 
-def anneal(
-    incumbent: Incumbent, rng: np.random.Generator, guide: CompiledPolicy, config: SearchConfig
-) -> None:
+def anneal(incumbent: Incumbent, rng: np.random.Generator, config: SearchConfig) -> None:
     """Anneals from the best placement so far, which there must be, until the budget ends.
 
     Each chain is a simulated annealing (Kirkpatrick, Gelatt & Vecchi 1983) of its own, by moves
-    drawn evenly and moves that the policy would make (see `unguided`), more of the kinds that paid.
-    Now and then all go on from the best that any has found. Progress is told, and the clock looked
-    at, in between.
+    drawn evenly, more of the kinds that paid. Now and then all go on from the best that any has
+    found. Progress is told, and the clock looked at, in between.
     """
     problem = incumbent.problem
     space = moves.neighbourhood(problem)
@@ -97,7 +91,7 @@ def anneal(
         loads = load_task(problem, space, scale)
         runs = [partial(run_load_chain, loads, chain) for chain in chains]
     else:
-        task = ChainTask(compiled(problem).compiled, guide, space, scale)
+        task = chain_task(problem, space, scale)
         runs = [partial(run_chain, task, chain, buffers(task.compiled, 2)) for chain in chains]
     draws = rng.spawn(count)
     limit = config.max_evaluations
@@ -136,11 +130,10 @@ def anneal(
                 )
 
 
-def unguided(problem: PlacementProblem) -> CompiledPolicy:
-    """What stands for a policy where there is none."""
-    table, row = np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=np.float32)
-    weights = Weights(table, table, table, row, table, row, row)
-    return CompiledPolicy(group_index(problem), weights, table, no_affinity(0), no_kin())
+def chain_task(problem: PlacementProblem, space: moves.Neighbourhood, scale: float) -> ChainTask:
+    """What chains of a problem work on."""
+    whole = max(int(problem.group_memory.sum()), 1)
+    return ChainTask(compiled(problem).compiled, space, problem.memory_limit, whole, scale)
 
 
 def _take(incumbent: Incumbent, chain: Chain) -> None:
@@ -180,11 +173,8 @@ def run_chain(
     2012), before its simulation is at its end. The buffers are of two simulations: of the present
     placement and of what is proposed. The temperature is in seconds.
     """
-    c, space, scale = task.compiled, task.space, task.scale
-    memory_limit = task.guide.group_index.memory_limit
-    whole = max(task.guide.group_index.group_memory.sum(), 1)
+    c, space, memory_limit, whole, scale = task
     num_groups, num_devices = space.allowed.shape
-    kinds = moves.NUM_KINDS if len(task.guide.table) else moves.NUM_MOVES
     numbers = chain.numbers
     s, t = view(c, states[0]), view(c, states[1])
     peak = np.empty(num_devices, np.int64)
@@ -192,19 +182,12 @@ def run_chain(
     # When the present placement, and what is proposed, have so many ops behind them.
     clocks, others = np.empty(LOOKS), np.full(LOOKS, np.inf)
     candidate = np.empty(num_groups, np.int64)
-    opinion = moves.no_opinion(num_groups, num_devices, columns_of(task.guide.affinity))
     raced_cost(c, chain.present, s, memory_limit, scale, whole, np.inf, others, 0.0, clocks)
     step_time = read(s, peak, nothing)
     for _ in range(proposals):
-        kind = moves.draw_kind(chain.tried, chain.gained, kinds, EVENLY, rng)
+        kind = moves.draw_kind(chain.tried, chain.gained, EVENLY, rng)
         copy(chain.present, candidate)
-        if kind < moves.NUM_MOVES:
-            moves.propose(space, candidate, kind, rng)
-        else:
-            moves.propose_guided(
-                c, task.guide, space, s, step_time, peak, opinion,
-                moves.GUIDED[kind - moves.NUM_MOVES], candidate, rng,
-            )  # fmt: skip
+        moves.propose(space, candidate, kind, rng)
         if same(candidate, chain.present):
             continue
         limit = numbers[COST] - temperature * np.log(max(rng.random(), SMALLEST))
@@ -222,7 +205,6 @@ def run_chain(
         s, t = t, s
         clocks, others = others, clocks
         step_time = read(s, peak, nothing)
-        opinion.known[:] = opinion.surveyed[0] = False  # what was asked is of another schedule
         numbers[COST] = cost
         copy(candidate, chain.present)
         found = rank(step_time, overflow_so_far(s, memory_limit))

@@ -67,7 +67,7 @@ def run_load_chain(
         sums.memory[present[group]] += t.memory[group]
     cost = search_cost(_norm(sums.loads), _over(task, sums.memory), task.scale, whole)
     for _ in range(proposals):
-        kind = moves.draw_kind(chain.tried, chain.gained, moves.NUM_MOVES, EVENLY, rng)
+        kind = moves.draw_kind(chain.tried, chain.gained, EVENLY, rng)
         moves.propose(task.space, candidate, kind, rng)
         copy(sums.loads, loads)
         copy(sums.memory, memory)

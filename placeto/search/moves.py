@@ -1,4 +1,4 @@
-"""What the search tries next: moves drawn evenly, and moves that the policy would make.
+"""What the search tries next: moves, drawn evenly.
 
 A move is what a placement becomes when some groups change their devices.
 """
@@ -9,13 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from placeto.envs.features import pairs as features
-from placeto.models.placeto.play import CompiledPolicy, distinct
-from placeto.models.placeto.pools import pool
-from placeto.models.placeto.scoring import score
 from placeto.problem import PlacementProblem
-from placeto.simulation.state import Compiled, State
-from placeto.support.arrays import Bools, Features, Floats, Ints
+from placeto.support.arrays import Bools, Floats, Ints
 from placeto.support.dags import compressed
 from placeto.support.jit import inner
 
@@ -40,15 +35,7 @@ class Move(IntEnum):
 
 
 NUM_MOVES = len(Move)
-# Kinds of proposals: the moves, drawn evenly; then those of `GUIDED`, whose group and device the
-# policy chooses.
-GUIDED = (
-    int(Move.SINGLE), int(Move.RUN), int(Move.PART), int(Move.EXCHANGE), int(Move.REGION),
-    int(Move.CLUSTER),
-)  # fmt: skip
-NUM_KINDS = NUM_MOVES + len(GUIDED)
 PRIOR = 0.01  # gains a try, of a kind that was not tried yet
-ASKED = 4  # groups of which the policy tells which had best move
 
 
 class Neighbourhood(NamedTuple):
@@ -206,38 +193,14 @@ def _below(number: int, rng: Generator) -> int:
     return int(rng.random() * number)
 
 
-class Opinion(NamedTuple):
-    """What the policy says of the present schedule, so far as it was asked; and room to ask."""
-
-    logits: Floats  # (num_groups, num_devices)
-    known: Bools  # (num_groups,) whether it was asked of the group
-    surveyed: Bools  # (1,) whether the next two are of this schedule
-    busy: Floats  # (num_devices, BINS + 1), see `busy_profile`
-    load: Floats  # (num_devices, 2), likewise
-    decided: Bools  # (num_groups,) all true: the search is no sweep
-    pairs: Features  # (num_devices, columns) see `pools.columns_of`
-    groups: Features  # (GROUP_FEATURES,)
-    choices: Bools  # (num_devices,)
-
-
 @inner(cache=True)
-def no_opinion(num_groups: int, num_devices: int, columns: int) -> Opinion:
-    """Nothing was asked yet."""
-    known, surveyed = np.zeros(num_groups, np.bool_), np.zeros(1, np.bool_)
-    busy, load = np.empty((num_devices, features.BINS + 1)), np.empty((num_devices, 2))
-    pairs = np.empty((num_devices, columns), np.float32)
-    groups, choices = np.empty(features.GROUP_FEATURES, np.float32), np.empty(num_devices, np.bool_)
-    logits, decided = np.empty((num_groups, num_devices)), np.ones(num_groups, np.bool_)
-    return Opinion(logits, known, surveyed, busy, load, decided, pairs, groups, choices)
+def draw_kind(tried: Floats, gained: Floats, evenly: float, rng: Generator) -> int:
+    """Draws a kind of move.
 
-
-@inner(cache=True)
-def draw_kind(tried: Floats, gained: Floats, kinds: int, evenly: float, rng: Generator) -> int:
-    """Draws one of the first `kinds` kinds of proposals.
-
-    It is the likelier the larger the share of its tries that gained, of (NUM_KINDS,) counts;
+    It is the likelier the larger the share of its tries that gained, of (NUM_MOVES,) counts;
     `evenly` is the chance that all are equally likely.
     """
+    kinds = len(tried)
     if rng.random() < evenly:
         return int(rng.random() * kinds)
     total = 0.0
@@ -249,49 +212,3 @@ def draw_kind(tried: Floats, gained: Floats, kinds: int, evenly: float, rng: Gen
         if point < 0:
             return kind
     return kinds - 1
-
-
-@inner(cache=True)
-def propose_guided(
-    c: Compiled,
-    guide: CompiledPolicy,
-    space: Neighbourhood,
-    s: State,
-    step_time: float,
-    peak: Ints,
-    o: Opinion,
-    kind: int,
-    devices: Ints,
-    rng: Generator,
-) -> None:
-    """Moves groups of a placement where the policy would have one of them, if it would any.
-
-    At least one group is movable. The placement's simulation is at its end, with the starts of ops;
-    its step time is in seconds, its peaks are (num_devices,) bytes. The opinion is of this
-    simulation; more of it is asked for. The kind is one of `GUIDED`.
-    """
-    w, step_time = guide.group_index, max(step_time, features.TINY)
-    if not o.surveyed[0]:
-        features.busy_profile(c, w, s, step_time, o.busy, o.load)
-        o.surveyed[0] = True
-    group, there, highest = -1, -1, -np.inf
-    for _ in range(ASKED):
-        asked = space.movable[int(rng.random() * len(space.movable))]
-        logits = o.logits[asked]
-        if not o.known[asked]:
-            features.observe(
-                c, w, s, step_time, peak, o.busy, o.load, asked, o.decided, True, o.pairs, o.groups
-            )  # fmt: skip
-            pool(guide.affinity, guide.kin, s, 1 / step_time, asked, o.decided, o.pairs)
-            distinct(o.pairs, w.allowed[asked], o.choices)
-            score(guide.weights, o.pairs, o.groups, guide.table[asked], o.choices, logits)
-            o.known[asked] = True
-        here = devices[asked]
-        for device in range(len(logits)):
-            if device != here and logits[device] > -np.inf:
-                gumbel = -np.log(-np.log(max(rng.random(), features.TINY)))
-                value = logits[device] - logits[here] + gumbel
-                if value > highest:
-                    group, there, highest = asked, device, value
-    if group >= 0:
-        move_around(space, devices, kind, group, there, rng)

@@ -1,114 +1,110 @@
-import math
+"""The study of unseen graphs: what is run, its tables, and that the page is of the results."""
 
+import json
+import shutil
+from importlib import resources
+
+import numpy as np
 import pytest
 
+from benchmarks import transfer
 from benchmarks.output import RESULTS
-from benchmarks.transfer import page
-from benchmarks.transfer.__main__ import PLANNED
-from benchmarks.transfer.page import duels, log_means, points, ratios
-from benchmarks.transfer.study import BEST_OF, FAMILIES, GREEDY, read_results
-
-ALL = {"digest": "1", "families": [*FAMILIES], "clusters": ["k80x2"]}
-NO_NMT = {"digest": "2", "families": ["cifar10", "ptb", "transformer"], "clusters": ["k80x2"]}
+from benchmarks.transfer import FAMILIES, check_unseen, clusters_of, held_out, markdown, run
+from placeto.models.stored import load_trained
+from placeto.search.settings import PIPELINED, SHIPPED
+from placeto.support.files import read_json
 
 
-def run(method, step_time, policy="", family="ptb", number=0, cluster="k80x2", **more):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_of_two_clusters_is_one_that_the_policy_has_learned_with(family):
+    known, unseen = clusters_of(family)
+    learned = load_trained(transfer.policy_of(family)).trained_on("cluster")
+    assert known in learned
+    assert unseen not in learned
+
+
+def test_the_results_are_of_as_many_graphs_as_are_run():
+    found = read_json(RESULTS / "transfer.json")["found"]
+    assert {family: list(clusters) for family, clusters in found.items()} == {
+        family: list(clusters_of(family)) for family in FAMILIES
+    }
+    ran = [each for clusters in found.values() for each in clusters.values()]
+    assert all(sorted(each, key=int) == [str(n) for n in range(transfer.GRAPHS)] for each in ran)
+
+
+def test_what_ships_has_seen_no_test_graph():
+    check_unseen({SHIPPED: SHIPPED, PIPELINED: PIPELINED})
+
+
+@pytest.mark.parametrize("key", ["problems", "validation"])
+def test_a_policy_that_has_seen_a_test_graph(tmp_path, key):
+    shipped = resources.files("placeto") / "data" / "policies"
+    card = json.loads((shipped / f"{SHIPPED}.json").read_text())
+    name = held_out("nmt")[2].name
+    card[key] = [*card.get(key, []), {**card["problems"][0], "graph": name}]
+    (tmp_path / "policy.json").write_text(json.dumps(card))
+    with resources.as_file(shipped / f"{SHIPPED}.safetensors") as weights:
+        shutil.copy(weights, tmp_path / "policy.safetensors")
+    with pytest.raises(SystemExit, match=f"seen: was trained or validated on {name}, a test"):
+        check_unseen({"seen": str(tmp_path)})
+
+
+def test_everything_is_run():
+    found = run(("layered", 0, "k80x2", ((SHIPPED, SHIPPED),), (0.05,), 0.1))
+    assert set(transfer.HEURISTICS) <= set(found)
+    assert set(found) - set(transfer.HEURISTICS) == {
+        "placeto, greedy", "placeto, best of 16", "auto, 0.05 s, placeto",
+        "auto, 0.05 s, no policy", "auto, groups papers", "placeto, 0.1 s", "auto, 0.1 s",
+    }  # fmt: skip
+    assert all(np.isfinite(each["step_time"]) and each["seconds"] > 0 for each in found.values())
+    assert found["placeto, best of 16"]["step_time"] <= found["placeto, greedy"]["step_time"]
+
+
+def problem(**found):
+    names = {
+        "greedy": "placeto, greedy", "best": "placeto, best of 16", "placeto": "placeto, 9 s",
+        "with_it": "auto, 1 s, placeto", "without": "auto, 1 s, no policy", "auto": "auto, 9 s",
+        "papers": "auto, groups papers",
+    }  # fmt: skip
     return {
-        **{"family": family, "graph": f"{family}_{number}", "cluster": cluster, "groups": "auto"},
-        **{"method": method, "policy": policy, "budget_seconds": None, "seed": 0, "note": ""},
-        **{"step_time": step_time, "feasible": step_time is not None, "wall_seconds": 0.5},
-        **more,
+        names.get(name, name): {"step_time": seconds, "seconds": 0.25}
+        for name, seconds in found.items()
     }
 
 
-def search(method, step_time, budget, **more):
-    policy = "one" if method == "auto" else ""
-    return run(method, step_time, policy, budget_seconds=budget, **more)
-
-
-# Two graphs of ptb and one of nmt, where the headline's policies are `one` and `two`; the second
-# graph of ptb has no headroom; `apart` has not seen nmt.
-RUNS = [
-    *(run("single", 10.0, number=number) for number in (0, 1)),
-    *(run("etf", time, number=number) for number, time in enumerate((6.0, 12.0))),
-    run("heft", 9.0),
-    run("heft", None, number=1),
-    *(run(GREEDY, time, "one", number=number) for number, time in enumerate((5.0, 10.0))),
-    *(run(GREEDY, time, "two", number=number) for number, time in enumerate((7.2, 10.0))),
-    run("fine-tuned 16", 4.4, "one"),
-    run(BEST_OF, 4.5, "one"),
-    run(f"{GREEDY} after fine-tuned 16", 4.8, "one"),
-    run("from scratch 16", 5.5, "one"),
-    search("annealing", 5.0, 1.0),
-    search("auto", 4.0, 1.0),
-    search("annealing", 9.8, 1.0, number=1),
-    search("auto", 9.9, 1.0, number=1),
-    search("annealing", 4.0, 5.0),
-    search("auto", 4.003, 5.0),
-    run("single", 8.0, family="nmt"),
-    run("etf", 4.0, family="nmt"),
-    run(GREEDY, 3.0, "apart", family="nmt"),
-    run(GREEDY, 2.0, "one", family="nmt"),
-    run("single", 6.0, cluster="new"),
-    run("etf", 6.0, cluster="new"),
-    run(GREEDY, 3.0, "one", cluster="new"),
-]
-POLICIES = {"one": ALL, "two": {**ALL, "digest": "3"}, "apart": NO_NMT}
-DOCUMENT = {"machine": "here", "policies": POLICIES, "runs": RUNS}
-
-
-def of(document=DOCUMENT, **wanted):
-    found = points(document)
-    for column, value in wanted.items():
-        found = found[found[column] == value]
-    return found
-
-
-def test_best_known_and_headroom():
-    found = of(method=GREEDY, policy="one", cluster="k80x2", family="ptb")
-    assert found["best_known"].tolist() == [4.0, 9.8]
-    assert found["relative"].tolist() == [1.25, 10 / 9.8]
-    assert found["headroom"].tolist() == [True, False]  # the second is 0.98 of one device
-    assert of(method="heft")["step_time"].tolist() == [9.0, math.inf]
-
-
-def test_ratios_are_of_geometric_means_over_runs_of_one_problem():
-    means = log_means(of(family="ptb", cluster="k80x2"))
-    found = ratios(means, GREEDY, "etf")
-    assert found.tolist() == pytest.approx([math.sqrt(5 * 7.2) / 6, 10 / 12])
-    # heft found nothing that fits for the second.
-    assert len(ratios(means, GREEDY, "heft")) == 1
-
-
-def test_duels_are_of_one_seed_and_what_does_not_fit_loses():
-    runs = [
-        search("annealing", 5.0, 1.0),
-        search("annealing", 2.0, 1.0, seed=1),
-        search("auto", 4.0, 1.0, seed=1),
-        search("annealing", None, 1.0, number=1),
-        search("auto", 4.0, 1.0, number=1),
-        search("annealing", 4.0, 1.0, number=2),
-        search("auto", None, 1.0, number=2),
-        search("annealing", None, 1.0, number=3),
-        search("auto", None, 1.0, number=3),
-        run("single", 3.0, number=3),
+def test_tables_by_hand():
+    first = problem(single=4.0, metis=2.0, heft=np.inf, greedy=3.0, best=2.0, with_it=1.0,
+                    without=2.0, placeto=1.0, auto=1.0, papers=2.0)  # fmt: skip
+    second = problem(single=4.0, metis=8.0, heft=1.0, greedy=3.0, best=1.5, with_it=1.0,
+                     without=0.5, placeto=4.0, auto=1.0, papers=8.0)  # fmt: skip
+    document = {
+        "found": {"nmt": {"k80x4": {"0": first, "1": second}}},
+        "short_seconds": [1.0], "long_seconds": 9.0, "policies": ["placeto"],
+    }  # fmt: skip
+    assert markdown(document).splitlines() == [
+        "| family | cluster | nearest heuristic | greedy | best of 16 | s | ahead | `auto`, 1 s, "
+        "with / without | `placeto`, 9 s | over groups `papers` |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| nmt | `k80x4` | 4.000 (`single`) | 3.000 | 1.732 | 0.25 | 1 of 2 | 1.000 / 1.000 | "
+        "2.000 | 0.250 |",
+        "",
+        "| policy | nmt, greedy / best of 16 |",
+        "| --- | ---: |",
+        "| `placeto` | 3.000 / 1.732 |",
     ]
-    found = duels(points({"runs": runs}), "auto, 1 s", "annealing, 1 s")
-    assert found["ratio"].tolist() == [2.0, 0.0, math.inf, 1.0]
 
 
-def test_searches_in_the_same_seconds():
-    text = page.searches(of())
-    # 4 s against 5 s, and 9.9 s against 9.8 s, which is 1% worse and where there is no headroom.
-    both = math.sqrt(4 / 5 * 9.9 / 9.8)
-    # The best known of the first is 4 s.
-    assert f"| 1 s, all | 2 | 1 (50.0%) | {both:.3f} | 1 | 0.800 | 0.800 |" in text
-    assert f"| 1 s, ptb | 2 | 1 (50.0%) | {both:.3f} | 1 | 0.800 | 0.800 |" in text
-    # 0.075% slower is no worse.
-    assert "| 5 s, all | 1 | 1 (100.0%) | 1.001 | 1 | 1.001 | 1.000 |" in text
+def test_what_does_not_fit_is_told():
+    assert transfer.mean([2.0, 8.0]) == "4.000"
+    assert transfer.mean([2.0, np.inf]) == "2.000 (1)"
+    assert transfer.mean([np.inf]) == "- (0)"
 
 
-def test_the_page_is_that_of_the_results():
-    document = read_results(RESULTS / "transfer.json")
-    assert (RESULTS / "transfer.md").read_text() == page.page(document, PLANNED)
-    assert (RESULTS / "transfer_short.md").read_text() == page.summary(document)
+def test_the_page_is_of_the_results():
+    document = read_json(RESULTS / "transfer.json")
+    assert (RESULTS / "transfer.md").read_text() == markdown(document)
+
+
+def test_a_picture_is_drawn(tmp_path):
+    transfer.draw(read_json(RESULTS / "transfer.json"), tmp_path / "transfer.png")
+    assert (tmp_path / "transfer.png").stat().st_size > 10_000

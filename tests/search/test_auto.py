@@ -182,9 +182,9 @@ def test_the_number_of_placements_is_obeyed(nmt, coarse_groups):
 def test_many_groups_are_first_placed_several_together(nmt, monkeypatch):
     searched = []
 
-    def anneal(incumbent, rng, guide, config, original=module.anneal):
+    def anneal(incumbent, rng, config, original=module.anneal):
         searched.append((incumbent.problem.num_groups, config.first_temperature))
-        original(incumbent, rng, guide, config)
+        original(incumbent, rng, config)
 
     monkeypatch.setattr(module, "anneal", anneal)
     settings = {"first_temperature": 0.03, "refining_temperature": 0.01}
@@ -206,7 +206,7 @@ def test_an_interrupt_leaves_the_best_placement_so_far(nmt, monkeypatch, chunks)
         original(task, chain, *rest)
         best.append(chain.numbers[BEST_STEP_TIME])
 
-    prepare()  # which no test is to interrupt
+    prepare("step-time")  # which no test is to interrupt
     monkeypatch.setattr(search, "run_chain", interrupted)
     placement = place(nmt, "auto", budget_seconds=60, settings={"chains": 1, "policy": "none"})
     assert placement.interrupted

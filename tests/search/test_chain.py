@@ -16,10 +16,9 @@ from placeto.search.chains import (
     LOOKS,
     PATIENCE,
     SPARED,
-    ChainTask,
+    chain_task,
     new_chain,
     run_chain,
-    unguided,
 )
 from placeto.search.incumbent import Incumbent
 from placeto.search.moves import NUM_MOVES, neighbourhood
@@ -51,10 +50,10 @@ def plain_chain(problem, devices, temperature, proposals, scale, rng):
     space = neighbourhood(problem)
     present, schedule = np.array(devices), simulate(problem, devices)
     cost = cost_of(problem, schedule, scale)
-    tried, gained = np.zeros((2, 100))
+    tried, gained = np.zeros((2, NUM_MOVES))
     simulated = 0
     for _ in range(proposals):
-        kind = draw_kind(tried, gained, NUM_MOVES, EVENLY, rng)
+        kind = draw_kind(tried, gained, EVENLY, rng)
         candidate = present.copy()
         propose(space, candidate, kind, rng)
         if (candidate == present).all():
@@ -82,7 +81,7 @@ def check(problem, devices):
     present, simulated = plain_chain(
         problem, devices, temperature, 400, scale, np.random.default_rng(5)
     )
-    task = ChainTask(compiled(problem).compiled, unguided(problem), neighbourhood(problem), scale)
+    task = chain_task(problem, neighbourhood(problem), scale)
     incumbent = Incumbent(problem, math.inf)
     incumbent.offer(devices)
     chain = new_chain(incumbent, scale)

@@ -85,7 +85,8 @@ class Pooled(torch.autograd.Function):
     def forward(ctx: Any, static: Tensor, late: Tensor, case: tuple[Any, ...]) -> Tensor:
         """The sums of `pools.sums`."""
         *tensors, num_devices = case
-        arrays = static.detach().numpy(), late.detach().numpy(), *(t.numpy() for t in tensors)
+        inputs = (static.detach().contiguous(), late.detach(), *tensors)
+        arrays = tuple(each.numpy() for each in inputs)
         ctx.arrays = arrays
         return torch.from_numpy(sums(*arrays, num_devices))
 

@@ -1,1 +1,0 @@
-"""Trained policies on graphs that they have not seen: `python -m benchmarks.transfer`."""
